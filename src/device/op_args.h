@@ -12,6 +12,8 @@
 
 namespace retro::device {
 
+using tensor::DType;
+
 /// Rows of numbers in device memory. `data` is an address in the device's own space.
 struct Matrix {
   void* data = nullptr;
