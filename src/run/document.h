@@ -1,0 +1,168 @@
+// The run document: one TOML file per run, checked as a whole and brought into plain structs.
+//
+// Nothing behind this header derives a default again: micro_batch, gradient_accumulation, threads, seeds and
+// the kind of output are final here, and what was derived is said in `notes`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace retro::run {
+
+enum class Algorithm { sft };
+enum class DeviceChoice { automatic, cpu };
+enum class OutputKind { adapter };
+enum class Trainable { lora };
+enum class OptimizerKind { adamw, sgd };
+enum class Schedule { constant, linear, cosine };
+enum class AdapterType { f16, f32 };
+enum class CacheType { f16, f32 };
+enum class RetainedType { f32, f16, bf16 };
+enum class CheckpointMode { steps, best_eval, steps_and_best_eval };
+enum class DataFormat { text, chat };
+enum class Overlong { error, drop, truncate };
+
+struct RunSection {
+  Algorithm algorithm = Algorithm::sft;
+  bool verbose = false;
+};
+
+struct ModelSection {
+  std::filesystem::path path;  ///< base GGUF, or the first part of a split one
+  DeviceChoice device = DeviceChoice::automatic;
+};
+
+struct OutputSection {
+  std::filesystem::path path;
+  OutputKind kind = OutputKind::adapter;
+};
+
+/// With `init_adapter`, rank, alpha, targets and dtype are those of that file; the fields here are not to be
+/// read.
+struct LoraSection {
+  int64_t rank = 8;
+  double alpha = 16.0;
+  uint64_t seed = 42;
+  std::vector<std::string> targets = {"q", "k", "v", "o", "ffn_up", "ffn_down", "ffn_gate"};
+  AdapterType dtype = AdapterType::f16;
+  std::optional<std::filesystem::path> init_adapter;
+};
+
+struct TrainingSection {
+  Trainable trainable = Trainable::lora;
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  double lr = 1e-4;
+  Schedule lr_scheduler = Schedule::constant;
+  int64_t warmup_steps = 0;
+  double weight_decay = 0.0;
+  double max_grad_norm = 1.0;  ///< 0: no clipping
+  uint64_t seed = 42;
+  int64_t epochs = 1;
+  int64_t ctx = 128;                  ///< tokens of the longest trained sequence
+  int64_t micro_batch = 128;          ///< tokens of a pass
+  int64_t gradient_accumulation = 1;  ///< passes of a step
+  int threads = 1;                    ///< RETRO_THREADS, the document, or physical cores, in that order
+  CacheType kv_dtype = CacheType::f16;
+  bool gradient_checkpointing = false;
+  int64_t checkpoint_every_n_layers = 4;
+  RetainedType checkpoint_dtype = RetainedType::f32;
+  bool chunked_cross_entropy = true;
+  int64_t chunked_ce_tiles = 8;
+  int64_t chunked_ce_seq_chunk = 512;  ///< 0: all rows of a pass
+  bool require_gpu_resident =
+      false;  ///< RETRO_REQUIRE_GPU_RESIDENT=1; the key itself is refused without a GPU
+  double max_gpu_duty_cycle = 1.0;
+
+  /// Tokens of one optimizer step; it divides `ctx` or is a multiple of it.
+  int64_t step_tokens() const { return micro_batch * gradient_accumulation; }
+};
+
+/// `[optimizer.adamw]`.
+struct OptimizerSection {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+};
+
+struct EvaluationSection {
+  std::filesystem::path data;
+  int64_t every_iterations = 1;  ///< epochs
+  std::optional<int64_t> max_examples;
+  std::optional<int64_t> patience;
+  double min_delta = 0.0;
+};
+
+struct CheckpointSection {
+  std::filesystem::path directory;
+  CheckpointMode mode = CheckpointMode::steps;
+  std::optional<int64_t> every_steps;  ///< set exactly when the mode writes step checkpoints
+  std::optional<int64_t> keep_last;
+  std::optional<std::filesystem::path> resume_from;
+
+  bool keeps_steps() const { return mode != CheckpointMode::best_eval; }
+  bool keeps_best() const { return mode != CheckpointMode::steps; }
+};
+
+struct MetricsSection {
+  std::optional<std::filesystem::path> jsonl;
+};
+
+struct SftSection {
+  std::filesystem::path data;
+  std::optional<DataFormat> data_format;  ///< none: inferred from the file
+  bool shuffle = true;
+  bool packing = true;
+  Overlong overlong = Overlong::error;
+  std::string template_variables = "{}";  ///< a JSON object, keys in order of their bytes
+};
+
+struct Position {
+  int line = 0;
+  int column = 0;
+};
+
+struct Document {
+  std::filesystem::path path;
+  RunSection run;
+  ModelSection model;
+  OutputSection output;
+  LoraSection lora;
+  TrainingSection training;
+  OptimizerSection optimizer;
+  std::optional<EvaluationSection> evaluation;
+  std::optional<CheckpointSection> checkpoint;
+  MetricsSection metrics;
+  SftSection sft;
+
+  std::vector<std::string> warnings;  ///< keys that cannot matter
+  std::vector<std::string> notes;     ///< what was derived and should be said at the start of a run
+  std::map<std::string, Position, std::less<>> positions;  ///< "training.lr" → where its key stands
+
+  bool given(std::string_view key) const { return positions.find(key) != positions.end(); }
+};
+
+/// What the command line says over the document; its paths are relative to the working directory.
+struct Overrides {
+  std::optional<std::filesystem::path> model;
+  std::optional<std::string> device;
+};
+
+/// Reads and checks a run document. Relative paths in it resolve against its folder. Throws Error(config)
+/// that lists every fault (up to 20), one a line, as `file:line:column: [section].key = value: rule, and what
+/// passes`.
+Document load_document(const std::filesystem::path& path, const Overrides& overrides = {});
+
+/// The same for a text that stands for the file `path`.
+Document parse_document(std::string_view text, const std::filesystem::path& path,
+                        const Overrides& overrides = {});
+
+/// `file:line:column` of a key as "training.warmup_steps", or the file alone where the document does not set
+/// it; for rules that need the model or the data to check.
+std::string place(const Document& document, std::string_view key);
+
+}  // namespace retro::run
