@@ -1,0 +1,36 @@
+// Models split over several files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "gguf/parse.h"
+
+namespace retro::gguf {
+
+/// What the `split.*` keys of a part say.
+struct SplitInfo {
+  uint64_t number = 0;  // counted from 0
+  uint64_t count = 0;
+  std::optional<uint64_t> tensors;  // in all parts
+};
+
+/// The split of a part; nothing when the file is a whole model (no `split.count`, or one of 0 or 1).
+std::optional<SplitInfo> split_info(const Part& part, const std::string& file);
+
+/// `NAME-00002-of-00003.gguf` for number 1 of 3, from the path of any part of the same split; nothing when
+/// `path` is not named so.
+std::optional<std::filesystem::path> part_path(const std::filesystem::path& path, uint64_t number,
+                                               uint64_t count);
+
+/// Whether a key says how the content lies in files, not what it is.
+bool is_layout_key(std::string_view key);
+
+/// Checks that `part` is number `number` of the split that starts with `first`. Its metadata beyond the
+/// layout must repeat the first part's.
+void check_part(const Part& first, const SplitInfo& split, const Part& part, uint64_t number,
+                const std::string& file);
+
+}  // namespace retro::gguf
