@@ -1,0 +1,106 @@
+// Passes over packed sequences: log-probabilities, and the exact gradient of the adapter for what an
+// algorithm answers to them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/pass.h"
+#include "engine/sequence.h"
+#include "graph/execute.h"
+#include "graph/plan.h"
+#include "graph/program.h"
+#include "model/adapter.h"
+#include "model/model.h"
+
+namespace retro::engine {
+
+using tensor::DType;
+
+struct EngineOptions {
+  int32_t micro_batch = 512;  // most rows of a pass
+  int32_t set_rows =
+      0;  // most rows of a coupled set, as the longest record; fewer than micro_batch counts as it
+  DType kv_dtype = DType::F16;
+  bool train = true;              // without it: scores only
+  int32_t checkpoint_layers = 0;  // 0: no gradient checkpointing
+  DType checkpoint_dtype = DType::F32;
+  int64_t head_chunk_rows = 64;
+};
+
+/// Bytes by part; `plan` prints it and the engine allocates exactly that.
+struct MemoryPart {
+  std::string name;
+  int64_t bytes = 0;
+};
+
+/// A program for a model and an adapter, and the memory it takes; nothing is allocated yet.
+struct EnginePlan {
+  EngineOptions options;
+  graph::Program program;
+  graph::Plan plan;
+  std::vector<std::unique_ptr<model::RopeTable>> tables;
+  int64_t carry_rows = 0;
+  std::vector<MemoryPart> parts;  // what the engine itself allocates
+
+  int64_t bytes() const;
+};
+
+/// `adapter` may be null: the base alone, which cannot be trained.
+EnginePlan plan_engine(const model::Model& model, const model::AdapterLayout* adapter,
+                       const EngineOptions& options);
+
+class Engine {
+ public:
+  /// `adapter` outlives the engine and is what refresh_adapter() reads; null for the base alone.
+  Engine(device::Device& device, const model::Adapter* adapter, EnginePlan plan);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Log-probabilities of all queries. Sequences are independent of one another, bit for bit.
+  void score(std::span<const Sequence> sequences);
+
+  /// Adds the gradient of independent sequences whose dlogprobs are known; also fills their logprobs.
+  void accumulate(std::span<const Sequence> sequences);
+
+  /// Adds the gradient of sequences whose dlogprobs depend on one another's logprobs.
+  void accumulate_coupled(std::span<const Sequence> set, const Objective& objective);
+
+  /// The flat gradient, laid out as the adapter's weights.
+  std::span<float> gradient() { return gradient_; }
+  void clear_gradient();
+
+  /// Takes the adapter's weights as they are now, rounded to its dtype.
+  void refresh_adapter();
+
+  /// Feeds tokens that follow `position` earlier ones of one sequence and returns the logits [vocabulary]
+  /// after the last. The keys of earlier tokens must still be in the carry.
+  std::span<const float> next_logits(std::span<const int32_t> tokens, int32_t position);
+
+  const EnginePlan& plan() const { return plan_; }
+
+ private:
+  void bind(const model::Adapter* adapter);
+  void* allocate(int64_t bytes, const char* what);
+  void clear_carry_gradients(int64_t rows);
+  void run(std::span<const Sequence> set, std::span<const Piece> pieces, device::HeadMode mode, size_t begin,
+           size_t end);
+  void accumulate_known(std::span<const Sequence> set);
+
+  device::Device& device_;
+  const model::Adapter* adapter_;
+  EnginePlan plan_;
+  PassBuffers pass_;
+  std::vector<std::pair<void*, size_t>> memory_;
+  std::vector<graph::CarryBuffers> carries_;
+  std::byte* arena_ = nullptr;
+  std::span<float> gradient_;
+  void* working_ = nullptr;  // the adapter in its stored dtype, where that is not F32
+  graph::Executable executable_;
+};
+
+}  // namespace retro::engine

@@ -1,0 +1,89 @@
+#include "engine/pass.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace retro::engine {
+
+std::vector<std::vector<Piece>> cut_passes(std::span<const Sequence> set, int32_t micro_batch) {
+  std::vector<std::vector<Piece>> passes(1);
+  int32_t room = micro_batch;
+  int32_t carry = 0;
+  for (size_t s = 0; s < set.size(); ++s) {
+    const int32_t rows = set[s].rows();
+    for (int32_t begin = 0; begin < rows;) {
+      if (room == 0) {
+        passes.emplace_back();
+        room = micro_batch;
+      }
+      const int32_t end = std::min(rows, begin + room);
+      passes.back().push_back({static_cast<int32_t>(s), begin, end, carry});
+      room -= end - begin;
+      begin = end;
+    }
+    carry += rows;
+  }
+  return passes;
+}
+
+PassBuffers::PassBuffers(int32_t micro_batch) {
+  const auto n = static_cast<size_t>(micro_batch);
+  for (auto* v : {&tokens_, &positions_, &carry_rows_}) v->reserve(n);
+  segments_.reserve(n);
+  queries_.reserve(n);
+  origins_.reserve(n);
+  dlogprobs_.reserve(n);
+  logprobs_.reserve(n);
+}
+
+const device::PassArgs& PassBuffers::build(std::span<const Sequence> set, std::span<const Piece> pieces,
+                                           device::HeadMode mode) {
+  tokens_.clear();
+  positions_.clear();
+  carry_rows_.clear();
+  segments_.clear();
+  queries_.clear();
+  origins_.clear();
+  dlogprobs_.clear();
+  for (const Piece& piece : pieces) {
+    const Sequence& sequence = set[static_cast<size_t>(piece.sequence)];
+    const auto row_begin = static_cast<int32_t>(tokens_.size());
+    for (int32_t p = piece.begin; p < piece.end; ++p) {
+      tokens_.push_back(sequence.tokens[static_cast<size_t>(p)]);
+      positions_.push_back(p);
+      carry_rows_.push_back(piece.carry_begin + p);
+    }
+    segments_.push_back(
+        {-1, 0, piece.carry_begin, row_begin, static_cast<int32_t>(tokens_.size()), piece.begin});
+    const auto first = std::lower_bound(sequence.targets.begin(), sequence.targets.end(), piece.begin + 1);
+    for (auto target = first; target != sequence.targets.end() && *target <= piece.end; ++target) {
+      const auto query = static_cast<int32_t>(target - sequence.targets.begin());
+      queries_.push_back(
+          {row_begin + *target - 1 - piece.begin, sequence.tokens[static_cast<size_t>(*target)]});
+      origins_.push_back({piece.sequence, query});
+      const bool known = !sequence.dlogprobs.empty();
+      dlogprobs_.push_back(known ? sequence.dlogprobs[static_cast<size_t>(query)] : 0.0F);
+    }
+  }
+  logprobs_.assign(queries_.size(), 0.0F);
+  args_ = {static_cast<int32_t>(tokens_.size()),
+           tokens_,
+           positions_,
+           carry_rows_,
+           segments_,
+           queries_,
+           dlogprobs_,
+           logprobs_,
+           mode};
+  return args_;
+}
+
+void PassBuffers::deliver(std::span<const Sequence> set) const {
+  for (size_t i = 0; i < origins_.size(); ++i) {
+    const Sequence& sequence = set[static_cast<size_t>(origins_[i].sequence)];
+    sequence.logprobs[static_cast<size_t>(origins_[i].query)] = logprobs_[i];
+  }
+}
+
+}  // namespace retro::engine

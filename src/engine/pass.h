@@ -1,0 +1,48 @@
+// Cuts coupled sets into passes of at most `micro_batch` rows and lays out each pass for the device.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "device/op_args.h"
+#include "engine/sequence.h"
+
+namespace retro::engine {
+
+/// Positions [begin, end) of a sequence; `carry_begin` is the carry row of its position 0.
+struct Piece {
+  int32_t sequence = 0;
+  int32_t begin = 0;
+  int32_t end = 0;
+  int32_t carry_begin = 0;
+};
+
+/// Cuts the rows of `set` into passes, in order; a sequence that does not fit continues in the next pass.
+std::vector<std::vector<Piece>> cut_passes(std::span<const Sequence> set, int32_t micro_batch);
+
+/// The arrays of one pass, filled for each and reused.
+class PassBuffers {
+ public:
+  explicit PassBuffers(int32_t micro_batch);
+
+  /// Lays out `pieces`; the arrays of the result live here. Queries come with the sequences' dlogprobs.
+  const device::PassArgs& build(std::span<const Sequence> set, std::span<const Piece> pieces,
+                                device::HeadMode mode);
+  /// Brings the pass's log-probabilities back to the sequences it was built from.
+  void deliver(std::span<const Sequence> set) const;
+
+ private:
+  struct Origin {
+    int32_t sequence;
+    int32_t query;
+  };
+  std::vector<int32_t> tokens_, positions_, carry_rows_;
+  std::vector<device::Segment> segments_;
+  std::vector<device::Query> queries_;
+  std::vector<Origin> origins_;
+  std::vector<float> dlogprobs_, logprobs_;
+  device::PassArgs args_;
+};
+
+}  // namespace retro::engine

@@ -1,0 +1,44 @@
+// The numbers of a model that its metadata gives, in the field's names.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device/op_args.h"
+
+namespace retro::model {
+
+/// How a layer's rotary embedding turns: angle(position, i) = position · scale · base^(−2i/dims) /
+/// factors[i].
+struct RopeSettings {
+  float base = 10000.0F;
+  float scale = 1.0F;              // 1 / the linear scaling factor
+  const float* factors = nullptr;  // [dims / 2], or none
+
+  bool operator==(const RopeSettings&) const = default;
+};
+
+struct Hyperparameters {
+  int32_t layers = 0;
+  int32_t embedding = 0;
+  int32_t heads = 0;
+  int32_t kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t feed_forward = 0;
+  int32_t vocabulary = 0;
+  int32_t context_length = 0;
+  float rms_eps = 0;
+  float embedding_scale = 1;
+  float attention_scale = 0;
+  int32_t rope_dims = 0;
+  device::RopeStyle rope_style = device::RopeStyle::interleaved;
+  RopeSettings rope;           // of full-attention layers
+  RopeSettings rope_local;     // of sliding-window layers
+  int32_t window = 0;          // keys a sliding-window layer sees; 0: no such layers
+  int32_t window_pattern = 0;  // every so many layers one attends fully, the last of each group
+  device::Activation activation = device::Activation::silu;
+
+  bool slides(int32_t layer) const { return window > 0 && (layer + 1) % window_pattern != 0; }
+};
+
+}  // namespace retro::model
