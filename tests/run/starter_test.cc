@@ -1,0 +1,38 @@
+#include "run/starter.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "run/document.h"
+
+namespace retro::run {
+namespace {
+
+TEST(Starter, ItsDocumentLoadsAsItIs) {
+  StarterOptions options;
+  options.model = "models/a \"quoted\" name.gguf";
+  options.data = "chat.jsonl";
+  options.evaluation_data = "held.jsonl";
+  options.ctx = 1024;
+  options.micro_batch = 128;
+  options.gradient_accumulation = 8;
+  options.gradient_checkpointing = true;
+  options.checkpoint_dtype = "bf16";
+  const Document document = parse_document(starter_document("sft", options), "run.toml");
+  EXPECT_EQ(document.model.path, "models/a \"quoted\" name.gguf");
+  EXPECT_EQ(document.sft.data, "chat.jsonl");
+  EXPECT_EQ(document.evaluation->data, "held.jsonl");
+  EXPECT_EQ(document.training.ctx, 1024);
+  EXPECT_EQ(document.training.micro_batch, 128);
+  EXPECT_TRUE(document.training.gradient_checkpointing);
+  EXPECT_EQ(document.training.checkpoint_dtype, RetainedType::bf16);
+  EXPECT_EQ(document.checkpoint->mode, CheckpointMode::steps);
+  EXPECT_NO_THROW(parse_document(starter_document("sft", {}), "run.toml"));
+}
+
+TEST(Starter, AnAlgorithmOfALaterBuildIsNamed) {
+  EXPECT_THROW(starter_document("grpo", {}), Error);
+}
+
+}  // namespace
+}  // namespace retro::run
