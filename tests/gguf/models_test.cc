@@ -60,5 +60,12 @@ TEST(RealModels, Gemma3) {
   EXPECT_EQ(model.find_tensor("output.weight"), nullptr);  // tied to the embedding
 }
 
+// As tools/references/fingerprint.py computes it from what the gguf package reads.
+TEST(RealModels, TheFingerprintIsThatOfAnIndependentReader) {
+  EXPECT_EQ(Reader(test::cached("smollm2-135m-q4_1.gguf")).fingerprint(), "9bf665d53891b9968ad84e66dcab2586");
+  EXPECT_EQ(Reader(test::cached("gemma3-270m-q4_k_m.gguf")).fingerprint(),
+            "5f370e97481b04397b4eb8b307bbd571");
+}
+
 }  // namespace
 }  // namespace retro::gguf

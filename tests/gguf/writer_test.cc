@@ -50,8 +50,8 @@ TEST(Writer, TheBytesAreThoseOfTheFormat) {
   EXPECT_EQ(bytes_of(writer), expected);
 }
 
-TEST(Writer, EveryTypeOfValueComesBack) {
-  Writer writer;
+/// One entry of every type, at the ends of its range.
+void add_every_type(Writer& writer) {
   writer.add_u8("u8", UINT8_MAX);
   writer.add_i8("i8", INT8_MIN);
   writer.add_u16("u16", UINT16_MAX);
@@ -67,6 +67,11 @@ TEST(Writer, EveryTypeOfValueComesBack) {
   writer.add_strings("empty", std::span<const std::string>());
   const double doubles[] = {0.25, -1e300};
   writer.add_numbers("f64s", ValueType::f64, std::as_bytes(std::span(doubles)));
+}
+
+TEST(Writer, EveryTypeOfValueComesBack) {
+  Writer writer;
+  add_every_type(writer);
   const std::string bytes = bytes_of(writer);
   const Part part = parse(as_bytes(bytes), "values.gguf");
   const auto value = [&](size_t i) -> const Value& { return part.entries.at(i).value; };
@@ -127,6 +132,19 @@ TEST(Writer, EveryTensorStartsAtAMultipleOfTheAlignment) {
       EXPECT_EQ((tensor.data - as_bytes(bytes).data()) % alignment, 0) << tensor.name;
     }
   }
+}
+
+// The number is what tools/references/fingerprint.py prints for the file, as the gguf package reads it.
+TEST(Writer, AnIndependentReaderSeesTheSameContent) {
+  const std::vector<float> numbers = {1, -2, 3.5F, 0.1F, 1e-8F, 65504};
+  Writer writer(64);
+  add_every_type(writer);
+  writer.add_strings("strings", std::vector<std::string>{"one", "", "\xe2\x96\x81t"});
+  writer.add_tensor("f32", {6}, DType::F32, numbers);
+  writer.add_tensor("f16", {3, 2}, DType::F16, numbers);
+  writer.add_tensor("bf16", {1, 2, 3}, DType::BF16, numbers);
+  writer.write(temporary("package.gguf"));
+  EXPECT_EQ(Reader(temporary("package.gguf")).fingerprint(), "f168a568efdc29349e6d97164f31cca2");
 }
 
 TEST(Writer, ARealModelCopiedEntryByEntryIsTheSameModel) {
