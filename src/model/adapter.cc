@@ -141,10 +141,10 @@ void write_adapter(const std::filesystem::path& path, const Adapter& adapter, co
   for (const LoraTarget& target : adapter.layout.targets) {
     const float* a = adapter.weights.data() + target.a_offset;
     kept.push_back(transposed(adapter.weights.data() + target.bt_offset, target.rank, target.out));
-    writer.add_tensor(target.name + ".lora_a", {target.in, target.rank},
-                      adapter.layout.dtype, std::span(a, static_cast<size_t>(target.rank * target.in)));
-    writer.add_tensor(target.name + ".lora_b", {target.rank, target.out},
-                      adapter.layout.dtype, std::span<const float>(kept.back()));
+    writer.add_tensor(target.name + ".lora_a", {target.in, target.rank}, adapter.layout.dtype,
+                      std::span(a, static_cast<size_t>(target.rank * target.in)));
+    writer.add_tensor(target.name + ".lora_b", {target.rank, target.out}, adapter.layout.dtype,
+                      std::span<const float>(kept.back()));
   }
   writer.write(path);
   compare_written(path, adapter, model);
