@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 
@@ -44,7 +45,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     const bool folder = S_ISDIR(info.st_mode);
     ::close(fd);
-    fail(ErrorKind::io, "{}: {}", path.string(), folder ? "is a folder, not a file" : "is not a regular file");
+    fail(ErrorKind::io, "{}: {}", path.string(),
+         folder ? "is a folder, not a file" : "is not a regular file");
   }
   size_ = static_cast<size_t>(info.st_size);
   if (size_ > 0) {
@@ -113,9 +115,50 @@ void OutputFile::commit() {
   const int fd = fd_;
   fd_ = -1;
   if (::close(fd) != 0) fail_io("close", path_);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_io("rename into place", path_);
+  rename_path(temporary_, path_);
   temporary_.clear();
   sync_folder(path_.parent_path());
+}
+
+AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)) {
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail_io("open for appending", path_);
+}
+
+AppendFile::~AppendFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+AppendFile::AppendFile(AppendFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+AppendFile& AppendFile::operator=(AppendFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+void AppendFile::append(std::string_view text) {
+  struct stat before {};
+  const bool regular = ::fstat(fd_, &before) == 0 && S_ISREG(before.st_mode);
+  try {
+    write_bytes(fd_, text.data(), text.size(), path_);
+  } catch (...) {
+    if (regular && ::ftruncate(fd_, before.st_size) != 0) {
+      // A torn last line is left; readers of such files drop it.
+    }
+    throw;
+  }
+}
+
+void AppendFile::sync() {
+  // A pipe or a terminal has nothing to sync.
+  if (::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS) fail_io("sync", path_);
+}
+
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (g_write_fault) g_write_fault(0);
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_io("rename into place", to);
 }
 
 std::string read_file(const std::filesystem::path& path, uint64_t limit) {

@@ -64,7 +64,32 @@ void write_file(const std::filesystem::path& path, std::string_view text);
 /// Makes renames and new entries in a folder durable.
 void sync_folder(const std::filesystem::path& folder);
 
-/// Called before each write with the bytes about to be written; a test makes the n-th one throw.
+/// A file that grows by whole lines: each `append` is one write at its end, so that a reader, or a run that
+/// was killed, sees lines whole. Creates the file where there is none. Failures throw Error(io) naming the
+/// path.
+class AppendFile {
+ public:
+  explicit AppendFile(std::filesystem::path path);
+  ~AppendFile();
+  AppendFile(AppendFile&& other) noexcept;
+  AppendFile& operator=(AppendFile&& other) noexcept;
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  /// On failure takes back what was written of `text`, as far as the file system lets it.
+  void append(std::string_view text);
+  void sync();
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+/// Renames a file or folder. Throws Error(io) naming it.
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
+
+/// Called before each write with the bytes about to be written, and with 0 before each rename; a test makes
+/// the n-th one throw, or the process die there.
 extern std::function<void(size_t bytes)> g_write_fault;
 
 }  // namespace retro
