@@ -1,0 +1,195 @@
+// Log-probabilities of queried tokens and their gradient, a chunk of rows at a time.
+//
+// log-sum-exp runs over fixed blocks of the vocabulary: in each the maximum m_b and Σ e^(z - m_b) in virtual
+// lanes; the blocks' sums are brought together in order, in double.
+#include "device/cpu/targets.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "device/cpu/head.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+// clang-format on
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/det_math.h"
+#include "device/cpu/head_rows.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/linear.h"
+#include "device/cpu/math-inl.h"
+#include "device/cpu/reduce-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace retro::device::cpu {
+namespace HWY_NAMESPACE {
+
+HWY_INLINE float maximum_of(const float* z, size_t n) {
+  const F32 d;
+  V32 top = hn::Set(d, z[0]);
+  size_t i = 0;
+  for (; i + kVectorLanes <= n; i += kVectorLanes) top = hn::Max(top, hn::LoadU(d, z + i));
+  float maximum = hn::GetLane(hn::MaxOfLanes(d, top));
+  for (; i < n; ++i) maximum = std::max(maximum, z[i]);
+  return maximum;
+}
+
+HWY_INLINE float sum_of_exp(const float* z, size_t n, float maximum) {
+  const F32 d;
+  const V32 base = hn::Set(d, maximum);
+  Lanes16 sum = zero_lanes();
+  size_t i = 0;
+  for (; i + kVirtualLanes <= n; i += kVirtualLanes) {
+    for (size_t j = 0; j < kParts; ++j) {
+      const V32 value = hn::LoadU(d, z + i + j * kVectorLanes);
+      sum.part[j] = hn::Add(sum.part[j], exp(hn::Sub(value, base)));
+    }
+  }
+  if (i < n) {
+    HWY_ALIGN float rest[kVirtualLanes];
+    std::fill(rest, rest + kVirtualLanes, maximum - 1000.0F);  // e^-1000 is 0
+    std::memcpy(rest, z + i, (n - i) * sizeof(float));
+    for (size_t j = 0; j < kParts; ++j) {
+      const V32 value = hn::Load(d, rest + j * kVectorLanes);
+      sum.part[j] = hn::Add(sum.part[j], exp(hn::Sub(value, base)));
+    }
+  }
+  return sum_of_lanes(sum);
+}
+
+SoftmaxSum softmax_sum(const float* z, size_t n) {
+  constexpr size_t kVocabularyBlock = 4096;
+  SoftmaxSum total{z[0], 0};
+  for (size_t i = 0; i < n; i += kVocabularyBlock) {
+    const size_t count = std::min(kVocabularyBlock, n - i);
+    const float maximum = maximum_of(z + i, count);
+    const double sum = sum_of_exp(z + i, count, maximum);
+    if (maximum > total.maximum) {
+      total.sum = total.sum * det_exp(static_cast<double>(total.maximum) - maximum) + sum;
+      total.maximum = maximum;
+    } else {
+      total.sum += sum * det_exp(static_cast<double>(maximum) - total.maximum);
+    }
+  }
+  return total;
+}
+
+// z[i] = factor·e^(z[i] - maximum).
+void scaled_softmax(float* z, size_t n, float maximum, float factor) {
+  const F32 d;
+  for (size_t i = 0; i < n; i += kVectorLanes) {
+    const V32 weight = exp(hn::Sub(load_n(z + i, n - i), hn::Set(d, maximum)));
+    store_n(hn::Mul(weight, hn::Set(d, factor)), z + i, n - i);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retro::device::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace retro::device::cpu {
+
+HWY_EXPORT(softmax_sum);
+HWY_EXPORT(scaled_softmax);
+
+namespace {
+
+// Rows that carry a query, each with its queries [begin, end).
+struct QueriedRow {
+  int32_t row;
+  int32_t begin;
+  int32_t end;
+};
+
+constexpr int32_t kMaxChunkRows = 1024;
+
+struct Chunk {
+  std::array<QueriedRow, kMaxChunkRows> rows;
+  int32_t count = 0;
+};
+
+// The next rows from query `begin` on; returns the first query behind them.
+int32_t next_chunk(std::span<const Query> queries, int32_t begin, int32_t limit, Chunk& chunk) {
+  const auto size = static_cast<int32_t>(queries.size());
+  chunk.count = 0;
+  while (begin < size && chunk.count < limit) {
+    const int32_t row = queries[static_cast<size_t>(begin)].row;
+    int32_t end = begin + 1;
+    while (end < size && queries[static_cast<size_t>(end)].row == row) ++end;
+    chunk.rows[static_cast<size_t>(chunk.count++)] = {row, begin, end};
+    begin = end;
+  }
+  return begin;
+}
+
+// Log-probabilities of a row's queries; in backward mode its logits become their gradient.
+void finish_row(const HeadArgs& args, const PassArgs& pass, const QueriedRow& queried, float* z) {
+  const auto vocabulary = static_cast<size_t>(args.w.rows);
+  const SoftmaxSum softmax = HWY_DYNAMIC_DISPATCH(softmax_sum)(z, vocabulary);
+  const double lse = softmax.maximum + det_log(softmax.sum);
+  for (int32_t q = queried.begin; q < queried.end; ++q) {
+    const auto i = static_cast<size_t>(q);
+    pass.logprobs[i] = static_cast<float>(z[pass.queries[i].token] - lse);
+  }
+  if (pass.head_mode == HeadMode::score) return;
+  double total = 0;
+  for (int32_t q = queried.begin; q < queried.end; ++q) total += pass.dlogprobs[static_cast<size_t>(q)];
+  HWY_DYNAMIC_DISPATCH(scaled_softmax)
+  (z, vocabulary, softmax.maximum, static_cast<float>(-total / softmax.sum));
+  for (int32_t q = queried.begin; q < queried.end; ++q) {
+    const auto i = static_cast<size_t>(q);
+    z[pass.queries[i].token] += pass.dlogprobs[i];
+  }
+}
+
+void zero_rows_without_query(const HeadArgs& args, const PassArgs& pass, ThreadPool& pool) {
+  pool.ranges(pass.rows, 1, [&](int64_t begin, int64_t end, int) {
+    const auto before = [](const Query& query, int64_t row) { return query.row < row; };
+    auto next = std::lower_bound(pass.queries.begin(), pass.queries.end(), begin, before);
+    for (int64_t r = begin; r < end; ++r) {
+      while (next != pass.queries.end() && next->row < r) ++next;
+      if (next != pass.queries.end() && next->row == r) continue;
+      std::memset(args.dh.f32() + r * args.dh.stride, 0, static_cast<size_t>(args.dh.cols) * sizeof(float));
+    }
+  });
+}
+
+void run_chunk(const HeadArgs& args, const PassArgs& pass, const Chunk& chunk, Workspace& workspace) {
+  ThreadPool& pool = workspace.pool();
+  const auto bytes = static_cast<size_t>(args.w.cols) * sizeof(float);
+  for (int32_t i = 0; i < chunk.count; ++i) {
+    std::memcpy(args.gathered.f32() + i * args.gathered.stride,
+                args.h.f32() + chunk.rows[static_cast<size_t>(i)].row * args.h.stride, bytes);
+  }
+  product_nt(args.gathered.f32(), args.gathered.stride, chunk.count, args.w, args.logits.f32(),
+             args.logits.stride, false, workspace);
+  pool.ranges(chunk.count, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      finish_row(args, pass, chunk.rows[static_cast<size_t>(i)], args.logits.f32() + i * args.logits.stride);
+    }
+  });
+  if (pass.head_mode == HeadMode::score) return;
+  product_nn(args.logits.f32(), args.logits.stride, chunk.count, args.w, args.dgathered.f32(),
+             args.dgathered.stride, false, workspace);
+  for (int32_t i = 0; i < chunk.count; ++i) {
+    std::memcpy(args.dh.f32() + chunk.rows[static_cast<size_t>(i)].row * args.dh.stride,
+                args.dgathered.f32() + i * args.dgathered.stride, bytes);
+  }
+}
+
+}  // namespace
+
+void head(const HeadArgs& args, const PassArgs& pass, Workspace& workspace) noexcept {
+  if (pass.head_mode == HeadMode::backward) zero_rows_without_query(args, pass, workspace.pool());
+  Chunk chunk;
+  const int32_t limit = std::clamp(args.chunk_rows, 1, kMaxChunkRows);
+  for (int32_t query = 0; query < static_cast<int32_t>(pass.queries.size());) {
+    query = next_chunk(pass.queries, query, limit, chunk);
+    run_chunk(args, pass, chunk, workspace);
+  }
+}
+
+}  // namespace retro::device::cpu
+#endif  // HWY_ONCE
