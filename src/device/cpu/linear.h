@@ -5,7 +5,6 @@
 // threads or the other rows of the batch.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -14,6 +13,8 @@
 
 namespace retro::device::cpu {
 
+struct Scratch;
+
 /// The pool and, for each of its workers, memory for decoded panels; made once, so that no call allocates.
 /// One call at a time may use it.
 class Workspace {
@@ -21,16 +22,18 @@ class Workspace {
   explicit Workspace(ThreadPool& pool);
 
   ThreadPool& pool() const { return pool_; }
-  /// kPanelBytes bytes for worker 0 <= worker < pool().size(), aligned to 64 bytes.
-  std::byte* panel(int worker) const;
+  Scratch& scratch(int worker) const;
 
  private:
   struct Free {
-    void operator()(std::byte* memory) const;
+    void operator()(Scratch* scratch) const;
   };
   ThreadPool& pool_;
-  std::unique_ptr<std::byte, Free> memory_;
+  std::unique_ptr<Scratch[], Free> scratch_;
 };
+
+/// The instruction set that the products run on, as Highway names it: "AVX3".
+const char* instruction_set();
 
 /// Whether the products can read weights of this type (as tensor::dequantize_row can).
 bool can_multiply(DType dtype);

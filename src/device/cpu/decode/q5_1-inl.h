@@ -1,0 +1,39 @@
+// Q5_1: scale·q + minimum, 5 bits a weight.
+
+#if defined(RETRO_DEVICE_CPU_DECODE_Q5_1_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RETRO_DEVICE_CPU_DECODE_Q5_1_INL_H_
+#undef RETRO_DEVICE_CPU_DECODE_Q5_1_INL_H_
+#else
+#define RETRO_DEVICE_CPU_DECODE_Q5_1_INL_H_
+#endif
+
+#include "device/cpu/decode/bits-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace retro::device::cpu {
+namespace HWY_NAMESPACE {
+
+struct Q5_1 {
+  using Block = tensor::BlockQ5_1;
+  static constexpr int kBlock = 32;
+  static constexpr int kGroup = 32;
+  static constexpr bool kMinimum = true;
+
+  static HWY_INLINE void quants(const std::byte* block, int, int8_t* out) {
+    const auto packed = load_bytes(block + offsetof(Block, quants));
+    const std::byte* high = block + offsetof(Block, high_bits);
+    store_signed(hn::Or(low_nibbles(packed), spread_bits(high, 16)), out);
+    store_signed(hn::Or(high_nibbles(packed), spread_bits(high + 2, 16)), out + 16);
+  }
+
+  static HWY_INLINE void scales(const std::byte* block, float* scale, float* minimum) {
+    *scale = half_at(block);
+    *minimum = half_at(block + offsetof(Block, minimum));
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retro::device::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,180 @@
+#include "device/cpu/linear.h"
+
+#include "device/cpu/targets.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "device/cpu/linear.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+// clang-format on
+
+#include "device/cpu/linear-inl.h"
+
+#if HWY_ONCE
+#include <algorithm>
+#include <new>
+
+#include "device/cpu/product.h"
+#include "device/cpu/scratch.h"
+
+namespace retro::device::cpu {
+
+HWY_EXPORT(target_name);
+HWY_EXPORT(tile_shape);
+HWY_EXPORT(product_nt_part);
+HWY_EXPORT(product_nn_part);
+HWY_EXPORT(product_tn_part);
+
+namespace {
+
+/// The workers as a grid over the output. More workers down the rows means that each decodes the same weights
+/// again, which costs about what kDecodeRows rows of the product do.
+struct Grid {
+  int down = 1;
+  int across = 1;
+};
+
+constexpr int64_t kDecodeRows = 12;
+
+int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+Grid choose_grid(int64_t rows, int64_t columns, TileShape tile, int workers) {
+  const int64_t tiles = divide_up(rows, tile.rows);
+  const int64_t strips = divide_up(columns, tile.columns);
+  Grid best;
+  int64_t best_cost = 0;
+  for (int down = 1; down <= workers && down <= tiles; ++down) {
+    const int across = static_cast<int>(std::min<int64_t>(workers / down, strips));
+    const int64_t cost = divide_up(strips, across) * (divide_up(tiles, down) * tile.rows + kDecodeRows);
+    if (down == 1 || cost < best_cost) {
+      best = {down, across};
+      best_cost = cost;
+    }
+  }
+  return best;
+}
+
+/// Part `index` of `parts`, cut at multiples of `grain`.
+std::pair<int64_t, int64_t> cut(int64_t count, int64_t grain, int index, int parts) {
+  const int64_t blocks = divide_up(count, grain);
+  return {std::min(count, blocks * index / parts * grain),
+          std::min(count, blocks * (index + 1) / parts * grain)};
+}
+
+template <typename Work>
+void over_output(int64_t rows, int64_t columns, Workspace& workspace, Work&& work) {
+  if (rows <= 0 || columns <= 0) return;
+  const TileShape tile = HWY_DYNAMIC_DISPATCH(tile_shape)();
+  const Grid grid = choose_grid(rows, columns, tile, workspace.pool().size());
+  const auto part = [&](int worker) {
+    if (worker >= grid.down * grid.across) return;
+    OutputPart output;
+    std::tie(output.row_begin, output.row_end) = cut(rows, tile.rows, worker / grid.across, grid.down);
+    std::tie(output.column_begin, output.column_end) =
+        cut(columns, tile.columns, worker % grid.across, grid.across);
+    work(output, workspace.scratch(worker));
+  };
+  if (grid.down * grid.across == 1) {
+    part(0);
+  } else {
+    workspace.pool().run(part);
+  }
+}
+
+Weight lora_weight(const void* data, int64_t rows, int64_t cols, DType dtype) {
+  return {data, rows, cols, dtype};
+}
+
+void scale_rows(const Matrix& m, int64_t rows, float scale) {
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = m.f32() + r * m.stride;
+    for (int64_t i = 0; i < m.cols; ++i) row[i] *= scale;
+  }
+}
+
+}  // namespace
+
+void Workspace::Free::operator()(Scratch* scratch) const {
+  ::operator delete[](static_cast<void*>(scratch), std::align_val_t{alignof(Scratch)});
+}
+
+Workspace::Workspace(ThreadPool& pool) : pool_(pool) {
+  const auto count = static_cast<size_t>(pool.size());
+  void* memory = ::operator new[](count * sizeof(Scratch), std::align_val_t{alignof(Scratch)});
+  scratch_.reset(new (memory) Scratch[count]);
+}
+
+Scratch& Workspace::scratch(int worker) const {
+  return scratch_.get()[worker];
+}
+
+const char* instruction_set() {
+  return HWY_DYNAMIC_DISPATCH(target_name)();
+}
+
+bool can_multiply(DType dtype) {
+  return tensor::dtype_info(dtype).decodable;
+}
+
+void product_nt(const float* x, int64_t ldx, int64_t rows, const Weight& w, float* y, int64_t ldy,
+                bool accumulate, Workspace& workspace) noexcept {
+  const ProductArgs product = {x, ldx, w, y, ldy, accumulate};
+  over_output(rows, w.rows, workspace, [&](const OutputPart& output, Scratch& scratch) {
+    HWY_DYNAMIC_DISPATCH(product_nt_part)(product, output, scratch);
+  });
+}
+
+void product_nn(const float* dy, int64_t lddy, int64_t rows, const Weight& w, float* dx, int64_t lddx,
+                bool accumulate, Workspace& workspace) noexcept {
+  const ProductArgs product = {dy, lddy, w, dx, lddx, accumulate};
+  over_output(rows, w.cols, workspace, [&](const OutputPart& output, Scratch& scratch) {
+    HWY_DYNAMIC_DISPATCH(product_nn_part)(product, output, scratch);
+  });
+}
+
+void product_tn(const float* a, int64_t lda, int64_t a_cols, const float* b, int64_t ldb, int64_t b_cols,
+                int64_t rows, float* c, int64_t ldc, Workspace& workspace) noexcept {
+  if (rows <= 0) return;
+  const TransposedArgs product = {a, lda, a_cols, b, ldb, rows, c, ldc};
+  over_output(1, b_cols, workspace, [&](const OutputPart& output, Scratch& scratch) {
+    HWY_DYNAMIC_DISPATCH(product_tn_part)(product, output, scratch);
+  });
+}
+
+void linear(const LinearArgs& args, int64_t rows, Workspace& workspace) noexcept {
+  const Matrix& x = args.x;
+  const Matrix& y = args.y;
+  product_nt(x.f32(), x.stride, rows, args.w, y.f32(), y.stride, false, workspace);
+  const Lora& lora = args.lora;
+  if (lora.rank == 0) return;
+  const Weight a = lora_weight(lora.a, lora.rank, args.w.cols, lora.dtype);
+  const Weight bt = lora_weight(lora.bt, lora.rank, args.w.rows, lora.dtype);
+  product_nt(x.f32(), x.stride, rows, a, args.u.f32(), args.u.stride, false, workspace);
+  scale_rows(args.u, rows, lora.scale);
+  product_nn(args.u.f32(), args.u.stride, rows, bt, y.f32(), y.stride, true, workspace);
+}
+
+void linear_back(const LinearBackArgs& args, int64_t rows, Workspace& workspace) noexcept {
+  const Matrix& dy = args.dy;
+  const Matrix& dx = args.dx;
+  const bool wants_dx = dx.data != nullptr;
+  if (wants_dx)
+    product_nn(dy.f32(), dy.stride, rows, args.w, dx.f32(), dx.stride, args.accumulate, workspace);
+  const Lora& lora = args.lora;
+  if (lora.rank == 0) return;
+  const Weight a = lora_weight(lora.a, lora.rank, args.w.cols, lora.dtype);
+  const Weight bt = lora_weight(lora.bt, lora.rank, args.w.rows, lora.dtype);
+  const Matrix& du = args.du;
+  product_nt(dy.f32(), dy.stride, rows, bt, du.f32(), du.stride, false, workspace);
+  scale_rows(du, rows, lora.scale);
+  if (wants_dx) product_nn(du.f32(), du.stride, rows, a, dx.f32(), dx.stride, true, workspace);
+  product_tn(du.f32(), du.stride, lora.rank, args.x.f32(), args.x.stride, args.w.cols, rows, args.da,
+             args.w.cols, workspace);
+  product_tn(args.u.f32(), args.u.stride, lora.rank, dy.f32(), dy.stride, args.w.rows, rows, args.dbt,
+             args.w.rows, workspace);
+}
+
+}  // namespace retro::device::cpu
+#endif  // HWY_ONCE

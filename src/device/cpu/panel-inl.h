@@ -1,0 +1,333 @@
+// Panels: a part of W decoded to f32 in the order in which the tile reads it.
+//
+// A panel holds groups of strips; a strip is `width` columns of the tile's B by up to kMaxDepth rows, so that
+// B[k, j] is strip[k * width + j]. Columns beyond the last are zero.
+
+#if defined(RETRO_DEVICE_CPU_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RETRO_DEVICE_CPU_PANEL_INL_H_
+#undef RETRO_DEVICE_CPU_PANEL_INL_H_
+#else
+#define RETRO_DEVICE_CPU_PANEL_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "device/cpu/scratch.h"
+#include "device/cpu/tile-inl.h"
+#include "device/op_args.h"
+#include "hwy/highway.h"
+#include "tensor/dequantize.h"
+
+#if HWY_TARGET != HWY_SCALAR
+#include "device/cpu/decode/formats-inl.h"
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace retro::device::cpu {
+namespace HWY_NAMESPACE {
+
+/// A rectangle of W: rows [row, row + rows) and columns [column, column + columns). With a block format,
+/// `column` is a multiple of 32 and of the block where the panel is transposed.
+struct Rectangle {
+  const std::byte* data;  // of W's first row
+  int64_t row_bytes;
+  DType dtype;
+  int64_t row;
+  int64_t rows;
+  int64_t column;
+  int64_t columns;
+
+  const std::byte* row_at(int64_t i) const { return data + (row + i) * row_bytes; }
+};
+
+/// Where strip `s` of a group lies.
+HWY_INLINE float* strip_at(Scratch& scratch, int64_t s) {
+  return scratch.panel + s * kFullWidth * kMaxDepth;
+}
+
+/// The transposed strip, B[k, j] = W[row + j, column + k]: at most `width` rows.
+using FillTransposed = void (*)(const Rectangle&, int width, float* strip, Scratch&);
+/// The group of strips as W lies, B[k, j] = W[row + k, column + j]: at most kGroupColumns columns.
+using FillStraight = void (*)(const Rectangle&, Scratch&);
+
+#if HWY_TARGET != HWY_SCALAR
+
+/// v[i] (i < n) holds the rows of n x n blocks, one in each group of n lanes; on return the columns. Each
+/// round moves the top bit of the row's number to the bottom of the column's and that of the column's to the
+/// row's.
+template <int kSize, class D>
+HWY_INLINE void transpose_blocks(D d, hn::Vec<D> (&v)[kSize]) {
+  constexpr int kRounds = kSize == 16 ? 4 : 2;
+  static_assert(kSize == 1 << kRounds);
+  HWY_UNROLL(4)
+  for (int round = 0; round < kRounds; ++round) {
+    hn::Vec<D> next[kSize];
+    HWY_UNROLL(8)
+    for (int i = 0; i < kSize / 2; ++i) {
+      next[2 * i] = hn::InterleaveLower(d, v[i], v[i + kSize / 2]);
+      next[2 * i + 1] = hn::InterleaveUpper(d, v[i], v[i + kSize / 2]);
+    }
+    HWY_UNROLL(16)
+    for (int i = 0; i < kSize; ++i) v[i] = next[i];
+  }
+}
+
+/// 32 quants of each of 16 rows, kMaxDepth apart: element k of the rows goes to out[32 * (k % 16) + 16 * (k /
+/// 16)].
+HWY_INLINE void transpose_quants(const int8_t* quants, int8_t* out) {
+  const hn::CappedTag<uint8_t, 32> d;
+  const auto* from = reinterpret_cast<const uint8_t*>(quants);
+  auto* to = reinterpret_cast<uint8_t*>(out);
+  for (size_t part = 0; part < 32; part += hn::Lanes(d)) {
+    hn::Vec<decltype(d)> v[kRowGroup];
+    HWY_UNROLL(16)
+    for (int i = 0; i < kRowGroup; ++i) v[i] = hn::LoadU(d, from + i * kMaxDepth + part);
+    transpose_blocks<kRowGroup>(d, v);
+    HWY_UNROLL(16)
+    for (int i = 0; i < kRowGroup; ++i) hn::StoreU(v[i], d, to + 32 * i + part);
+  }
+}
+
+/// Quants, scales and minima of up to 16 rows; zero for rows that are not there.
+template <class Format>
+HWY_INLINE void unpack_rows(const Rectangle& part, int64_t first, Scratch& scratch) {
+  constexpr int kGroups = Format::kBlock / Format::kGroup;
+  for (int64_t r = 0; r < kRowGroup; ++r) {
+    int8_t* quants = scratch.quants + r * kMaxDepth;
+    if (first + r >= part.rows) {
+      std::fill_n(quants, part.columns, int8_t{0});
+      for (int64_t g = 0; g < part.columns / Format::kGroup; ++g) {
+        scratch.scales[g * kRowGroup + r] = 0;
+        scratch.minima[g * kRowGroup + r] = 0;
+      }
+      continue;
+    }
+    const std::byte* block =
+        part.row_at(first + r) + part.column / Format::kBlock * sizeof(typename Format::Block);
+    for (int64_t k = 0; k < part.columns; k += Format::kBlock, block += sizeof(typename Format::Block)) {
+      float scale[kGroups];
+      float minimum[kGroups];
+      Format::scales(block, scale, minimum);
+      for (int g = 0; g < kGroups; ++g) {
+        const int64_t at = (k / Format::kGroup + g) * kRowGroup + r;
+        scratch.scales[at] = scale[g];
+        if (Format::kMinimum) scratch.minima[at] = minimum[g];
+      }
+      HWY_UNROLL(8)
+      for (int chunk = 0; chunk < Format::kBlock / 32; ++chunk) {
+        Format::quants(block, chunk, quants + k + 32 * chunk);
+      }
+    }
+  }
+}
+
+/// strip[k * width + i] = scale_i·q_i(k) + minimum_i of kCount rows and 32 k, from transposed quants.
+template <class Format, int kCount>
+HWY_INLINE void expand_transposed(const Scratch& scratch, int64_t k, int width, float* strip) {
+  const hn::CappedTag<float, kCount> d;
+  const hn::RebindToSigned<decltype(d)> integers;
+  const hn::Rebind<int8_t, decltype(d)> bytes;
+  constexpr size_t kLanes = hn::MaxLanes(hn::CappedTag<float, kCount>());
+  for (int half = 0; half < 2; ++half) {
+    const int64_t group = (k + 16 * half) / Format::kGroup * kRowGroup;
+    for (size_t i = 0; i < kCount; i += kLanes) {
+      const auto scale = hn::Load(d, scratch.scales + group + i);
+      const auto minimum = hn::Load(d, scratch.minima + group + i);
+      const int8_t* from = scratch.transposed + 16 * half + i;
+      float* to = strip + (k + 16 * half) * width + i;
+      HWY_UNROLL(16)
+      for (int j = 0; j < 16; ++j) {
+        const auto q = hn::ConvertTo(d, hn::PromoteTo(integers, hn::LoadU(bytes, from + 32 * j)));
+        auto weight = hn::Mul(scale, q);
+        if constexpr (Format::kMinimum) weight = hn::Add(weight, minimum);
+        hn::Store(weight, d, to + j * width);
+      }
+    }
+  }
+}
+
+template <class Format>
+void fill_transposed_blocks(const Rectangle& part, int width, float* strip, Scratch& scratch) {
+  for (int64_t first = 0; first < width; first += kRowGroup) {
+    unpack_rows<Format>(part, first, scratch);
+    for (int64_t k = 0; k < part.columns; k += 32) {
+      transpose_quants(scratch.quants + k, scratch.transposed);
+      if (width >= kRowGroup) {
+        expand_transposed<Format, kRowGroup>(scratch, k, width, strip + first);
+      } else {
+        expand_transposed<Format, 8>(scratch, k, width, strip + first);
+      }
+    }
+  }
+}
+
+template <class Format>
+void fill_straight_blocks(const Rectangle& part, Scratch& scratch) {
+  const hn::CappedTag<float, 16> d;
+  const hn::RebindToSigned<decltype(d)> integers;
+  const hn::Rebind<int8_t, decltype(d)> bytes;
+  constexpr size_t kLanes = hn::MaxLanes(hn::CappedTag<float, 16>());
+  constexpr int kGroups = Format::kBlock / Format::kGroup;
+  constexpr int kChunks = Format::kBlock / 32;
+  for (int64_t r = 0; r < part.rows; ++r) {
+    const std::byte* row = part.row_at(r);
+    float scale[kGroups];
+    float minimum[kGroups];
+    for (int64_t chunk = part.column / 32; chunk < (part.column + part.columns) / 32; ++chunk) {
+      const std::byte* block = row + chunk / kChunks * static_cast<int64_t>(sizeof(typename Format::Block));
+      const int in_block = static_cast<int>(chunk % kChunks);
+      if (in_block == 0 || chunk == part.column / 32) Format::scales(block, scale, minimum);
+      Format::quants(block, in_block, scratch.quants);
+      for (int i = 0; i < 32; i += static_cast<int>(kLanes)) {
+        const int64_t column = 32 * chunk - part.column + i;
+        const int group = (32 * in_block + i) / Format::kGroup;
+        const auto q = hn::ConvertTo(d, hn::PromoteTo(integers, hn::LoadU(bytes, scratch.quants + i)));
+        auto weight = hn::Mul(hn::Set(d, scale[group]), q);
+        if constexpr (Format::kMinimum) weight = hn::Add(weight, hn::Set(d, minimum[group]));
+        hn::Store(weight, d, strip_at(scratch, column / kFullWidth) + r * kFullWidth + column % kFullWidth);
+      }
+    }
+  }
+}
+
+template <class Format>
+void fill_transposed_plain(const Rectangle& part, int width, float* strip, Scratch& scratch) {
+  const hn::FixedTag<float, 4> d;
+  const int64_t depth = (part.columns + 3) / 4 * 4;
+  for (int64_t first = 0; first < width; first += kRowGroup) {
+    const int64_t count = std::min<int64_t>(kRowGroup, width - first);
+    for (int64_t r = 0; r < count; ++r) {
+      float* values = scratch.values + r * kMaxDepth;
+      const bool there = first + r < part.rows;
+      if (there) Format::values(part.row_at(first + r), part.column, part.columns, values);
+      std::fill(values + (there ? part.columns : 0), values + depth, 0.0F);
+    }
+    for (int64_t r = 0; r < count; r += 4) {
+      for (int64_t k = 0; k < depth; k += 4) {
+        hn::Vec<decltype(d)> v[4];
+        for (int i = 0; i < 4; ++i) v[i] = hn::Load(d, scratch.values + (r + i) * kMaxDepth + k);
+        transpose_blocks<4>(d, v);
+        for (int i = 0; i < 4; ++i) hn::Store(v[i], d, strip + (k + i) * width + first + r);
+      }
+    }
+  }
+}
+
+template <class Format>
+void fill_straight_plain(const Rectangle& part, Scratch& scratch) {
+  for (int64_t column = 0, s = 0; column < part.columns; column += kFullWidth, ++s) {
+    const int64_t columns = std::min<int64_t>(kFullWidth, part.columns - column);
+    const int width = width_for(columns);
+    float* to = strip_at(scratch, s);
+    for (int64_t r = 0; r < part.rows; ++r, to += width) {
+      Format::values(part.row_at(r), part.column + column, columns, to);
+      std::fill(to + columns, to + width, 0.0F);
+    }
+  }
+}
+
+HWY_INLINE FillTransposed transposed_filler(DType dtype) {
+  switch (dtype) {
+    case DType::F32:
+      return &fill_transposed_plain<PlainF32>;
+    case DType::F16:
+      return &fill_transposed_plain<PlainF16>;
+    case DType::BF16:
+      return &fill_transposed_plain<PlainBF16>;
+    case DType::Q4_0:
+      return &fill_transposed_blocks<Q4_0>;
+    case DType::Q4_1:
+      return &fill_transposed_blocks<Q4_1>;
+    case DType::Q5_0:
+      return &fill_transposed_blocks<Q5_0>;
+    case DType::Q5_1:
+      return &fill_transposed_blocks<Q5_1>;
+    case DType::Q8_0:
+      return &fill_transposed_blocks<Q8_0>;
+    case DType::Q4_K:
+      return &fill_transposed_blocks<Q4_K>;
+    case DType::Q5_K:
+      return &fill_transposed_blocks<Q5_K>;
+    case DType::Q6_K:
+      return &fill_transposed_blocks<Q6_K>;
+    default:
+      return nullptr;
+  }
+}
+
+HWY_INLINE FillStraight straight_filler(DType dtype) {
+  switch (dtype) {
+    case DType::F32:
+      return &fill_straight_plain<PlainF32>;
+    case DType::F16:
+      return &fill_straight_plain<PlainF16>;
+    case DType::BF16:
+      return &fill_straight_plain<PlainBF16>;
+    case DType::Q4_0:
+      return &fill_straight_blocks<Q4_0>;
+    case DType::Q4_1:
+      return &fill_straight_blocks<Q4_1>;
+    case DType::Q5_0:
+      return &fill_straight_blocks<Q5_0>;
+    case DType::Q5_1:
+      return &fill_straight_blocks<Q5_1>;
+    case DType::Q8_0:
+      return &fill_straight_blocks<Q8_0>;
+    case DType::Q4_K:
+      return &fill_straight_blocks<Q4_K>;
+    case DType::Q5_K:
+      return &fill_straight_blocks<Q5_K>;
+    case DType::Q6_K:
+      return &fill_straight_blocks<Q6_K>;
+    default:
+      return nullptr;
+  }
+}
+
+#else  // HWY_SCALAR: never run, so as simple as can be
+
+/// W[row, column].
+HWY_INLINE float weight_at(const Rectangle& part, int64_t row, int64_t column) {
+  float block[256];
+  const tensor::DTypeInfo& info = tensor::dtype_info(part.dtype);
+  tensor::dequantize_row(part.dtype, part.row_at(row) + column / info.block_elements * info.block_bytes,
+                         block, info.block_elements);
+  return block[column % info.block_elements];
+}
+
+inline void fill_transposed_any(const Rectangle& part, int width, float* strip, Scratch&) {
+  for (int64_t k = 0; k < part.columns; ++k) {
+    for (int64_t j = 0; j < width; ++j) {
+      strip[k * width + j] = j < part.rows ? weight_at(part, j, part.column + k) : 0;
+    }
+  }
+}
+
+inline void fill_straight_any(const Rectangle& part, Scratch& scratch) {
+  for (int64_t column = 0, s = 0; column < part.columns; column += kFullWidth, ++s) {
+    const int64_t columns = std::min<int64_t>(kFullWidth, part.columns - column);
+    const int width = width_for(columns);
+    for (int64_t r = 0; r < part.rows; ++r) {
+      for (int64_t j = 0; j < width; ++j) {
+        strip_at(scratch, s)[r * width + j] = j < columns ? weight_at(part, r, part.column + column + j) : 0;
+      }
+    }
+  }
+}
+
+HWY_INLINE FillTransposed transposed_filler(DType) {
+  return &fill_transposed_any;
+}
+HWY_INLINE FillStraight straight_filler(DType) {
+  return &fill_straight_any;
+}
+
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retro::device::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

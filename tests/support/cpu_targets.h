@@ -1,0 +1,24 @@
+// Running a test on each instruction set that this machine has and the kernels are compiled for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace retro::test {
+
+/// Highway's bits of those sets, the best first; without the plain one.
+std::vector<int64_t> cpu_targets();
+
+std::string cpu_target_name(int64_t target);
+
+/// While it lives, kernels run on `target` alone.
+class OnTarget {
+ public:
+  explicit OnTarget(int64_t target);
+  ~OnTarget();
+  OnTarget(const OnTarget&) = delete;
+  OnTarget& operator=(const OnTarget&) = delete;
+};
+
+}  // namespace retro::test
