@@ -36,7 +36,8 @@ std::vector<uint32_t> sorted_by(const Items& items, Name name) {
 }
 
 template <typename Items, typename Name>
-auto* lookup(const Items& items, const std::vector<uint32_t>& order, Name name, std::string_view wanted) {
+const auto* lookup(const Items& items, const std::vector<uint32_t>& order, Name name,
+                   std::string_view wanted) {
   const auto at = std::ranges::lower_bound(order, wanted, {}, [&](uint32_t i) { return items[i].*name; });
   return at != order.end() && items[*at].*name == wanted ? &items[*at] : nullptr;
 }
@@ -44,54 +45,54 @@ auto* lookup(const Items& items, const std::vector<uint32_t>& order, Name name, 
 }  // namespace
 
 Reader::Reader(const std::filesystem::path& path) : path_(path) {
-  open_parts();
-  build_indexes();
-}
-
-void Reader::open_parts() {
+  const std::string file = path_.string();
   files_.emplace_back(path_);
-  Part first = parse(files_[0].bytes(), path_.string());
+  Part first = parse(files_[0].bytes(), file);
+  const auto split = split_info(first, file);
   version_ = first.version;
-  tensors_ = std::move(first.tensors);
-  const auto split = split_info(first, path_.string());
-  if (split) {
-    const auto start = part_path(path_, 0, split->count);
-    if (!start) {
-      fail(ErrorKind::model,
-           "{}: is part {} of a model of {} files; they must be named NAME-00001-of-{:05}.gguf and so on",
-           path_.string(), split->number + 1, split->count, split->count);
-    }
-    if (split->number != 0) {
-      fail(ErrorKind::model, "{}: is part {} of a model of {} files; name the first one, {}", path_.string(),
-           split->number + 1, split->count, start->string());
-    }
-    for (uint64_t number = 1; number < split->count; ++number) {
-      const auto part_file = *part_path(path_, number, split->count);
-      if (!std::filesystem::exists(part_file)) {
-        fail(ErrorKind::model, "{}: part {} of {} of the model is missing: {}", path_.string(), number + 1,
-             split->count, part_file.string());
-      }
-      files_.emplace_back(part_file);
-      const Part part = parse(files_.back().bytes(), part_file.string());
-      check_part(first, *split, part, number, part_file.string());
-      tensors_.insert(tensors_.end(), part.tensors.begin(), part.tensors.end());
-    }
-    if (split->tensors && *split->tensors != tensors_.size()) {
-      fail(ErrorKind::model, "{}: key 'split.tensors.count': is {}, but the {} parts hold {} tensors",
-           path_.string(), *split->tensors, split->count, tensors_.size());
-    }
-  }
   entries_ = std::move(first.entries);
-}
-
-void Reader::build_indexes() {
+  tensors_ = std::move(first.tensors);
   keys_by_name_ = sorted_by(entries_, &Entry::key);
+  if (split) open_others(*split);
   tensors_by_name_ = sorted_by(tensors_, &Tensor::name);
   for (size_t i = 1; i < tensors_by_name_.size(); ++i) {
     const std::string_view name = tensors_[tensors_by_name_[i]].name;
     if (tensors_[tensors_by_name_[i - 1]].name == name) {
-      fail(ErrorKind::model, "{}: tensor {}: is in two parts of the model", path_.string(), quoted(name));
+      fail(ErrorKind::model, "{}: tensor {}: is in two parts of the model", file, quoted(name));
     }
+  }
+}
+
+void Reader::open_others(const SplitInfo& split) {
+  const std::string file = path_.string();
+  const auto start = part_path(path_, 0, split.count);
+  if (!start) {
+    fail(ErrorKind::model,
+         "{}: is part {} of a model of {} files; they must be named NAME-00001-of-{:05}.gguf and so on", file,
+         split.number + 1, split.count, split.count);
+  }
+  if (split.number != 0) {
+    fail(ErrorKind::model, "{}: is part {} of a model of {} files; name the first one, {}", file,
+         split.number + 1, split.count, start->string());
+  }
+  if (*start != path_) {
+    fail(ErrorKind::model, "{}: is the first of {} files; it must be named {}", file, split.count,
+         start->string());
+  }
+  for (uint64_t number = 1; number < split.count; ++number) {
+    const auto other = *part_path(path_, number, split.count);
+    if (!std::filesystem::exists(other)) {
+      fail(ErrorKind::model, "{}: part {} of {} of the model is missing: {}", file, number + 1, split.count,
+           other.string());
+    }
+    files_.emplace_back(other);
+    const Part part = parse(files_.back().bytes(), other.string());
+    check_part([this](std::string_view key) { return find_entry(key); }, split, part, number, other.string());
+    tensors_.insert(tensors_.end(), part.tensors.begin(), part.tensors.end());
+  }
+  if (split.tensors && *split.tensors != tensors_.size()) {
+    fail(ErrorKind::model, "{}: key 'split.tensors.count': is {}, but the {} parts hold {} tensors", file,
+         *split.tensors, split.count, tensors_.size());
   }
 }
 
@@ -100,8 +101,12 @@ uint64_t Reader::tensor_bytes() const {
                          [](uint64_t sum, const Tensor& tensor) { return sum + tensor.bytes; });
 }
 
+const Entry* Reader::find_entry(std::string_view key) const {
+  return lookup(entries_, keys_by_name_, &Entry::key, key);
+}
+
 const Value* Reader::find(std::string_view key) const {
-  const Entry* entry = lookup(entries_, keys_by_name_, &Entry::key, key);
+  const Entry* entry = find_entry(key);
   return entry != nullptr ? &entry->value : nullptr;
 }
 

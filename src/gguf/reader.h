@@ -15,6 +15,8 @@
 
 namespace retro::gguf {
 
+struct SplitInfo;
+
 /// Everything it hands out (strings, arrays, tensor data) points into the mapping and lives as long as the
 /// reader; moving a reader keeps it valid.
 class Reader {
@@ -86,8 +88,8 @@ class Reader {
   template <typename T>
   std::vector<T> integers(std::string_view key) const;
   const NumberArray& numbers(std::string_view key, const char* expected) const;
-  void open_parts();
-  void build_indexes();
+  const Entry* find_entry(std::string_view key) const;
+  void open_others(const SplitInfo& split);
 
   std::filesystem::path path_;
   std::vector<MappedFile> files_;

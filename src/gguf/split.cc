@@ -67,8 +67,8 @@ bool is_layout_key(std::string_view key) {
   return key.starts_with("split.") || key == "general.alignment";
 }
 
-void check_part(const Part& first, const SplitInfo& split, const Part& part, uint64_t number,
-                const std::string& file) {
+void check_part(const std::function<const Entry*(std::string_view)>& find_first, const SplitInfo& split,
+                const Part& part, uint64_t number, const std::string& file) {
   const auto info = split_info(part, file);
   if (!info || info->count != split.count) {
     fail(ErrorKind::model, "{}: key 'split.count': is {}; the first part says {}", file,
@@ -80,8 +80,8 @@ void check_part(const Part& first, const SplitInfo& split, const Part& part, uin
   }
   for (const Entry& entry : part.entries) {
     if (is_layout_key(entry.key)) continue;
-    const auto same = std::ranges::find(first.entries, entry.key, &Entry::key);
-    if (same == first.entries.end() || !std::ranges::equal(same->raw, entry.raw)) {
+    const Entry* same = find_first(entry.key);
+    if (same == nullptr || !std::ranges::equal(same->raw, entry.raw)) {
       fail(ErrorKind::model,
            "{}: key {}: is {}, which the first part does not say; the parts are not of one model", file,
            quoted(entry.key), to_text(entry.value));

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "gguf/parse.h"
 
@@ -28,9 +30,9 @@ std::optional<std::filesystem::path> part_path(const std::filesystem::path& path
 /// Whether a key says how the content lies in files, not what it is.
 bool is_layout_key(std::string_view key);
 
-/// Checks that `part` is number `number` of the split that starts with `first`. Its metadata beyond the
-/// layout must repeat the first part's.
-void check_part(const Part& first, const SplitInfo& split, const Part& part, uint64_t number,
-                const std::string& file);
+/// Checks that `part` is number `number` of the split. Its metadata beyond the layout must repeat that of the
+/// first part, of which `find_first` finds an entry by its key, or nullptr.
+void check_part(const std::function<const Entry*(std::string_view)>& find_first, const SplitInfo& split,
+                const Part& part, uint64_t number, const std::string& file);
 
 }  // namespace retro::gguf

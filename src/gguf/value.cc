@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -52,6 +53,25 @@ std::string list_text(size_t size, size_t limit, Item item) {
     text += item(i);
   }
   return text;
+}
+
+/// Bytes of the character that `text` starts with; 0 when they are not UTF-8 or would act on a terminal.
+size_t printable_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
+  const size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  uint32_t code = byte(0) & (0xffU >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80) return 0;
+    code = (code << 6) | (byte(i) & 0x3fU);
+  }
+  constexpr uint32_t kSmallest[] = {0xa0, 0x800, 0x10000};  // below: too long a form, or a control character
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  // U+2028 to U+202E and U+2066 to U+2069 break lines or turn the direction of writing.
+  const bool formatting = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+  return byte(0) >= 0xc0 && code >= kSmallest[length - 2] && code <= 0x10ffff && !surrogate && !formatting
+             ? length
+             : 0;
 }
 
 }  // namespace
@@ -140,17 +160,19 @@ std::string shape_text(const Tensor& tensor) {
 
 std::string quoted(std::string_view text, size_t limit) {
   std::string result = "'";
-  for (const char c : text.substr(0, limit)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
+  size_t at = 0;
+  while (at < text.size() && at < limit) {
+    const size_t length = printable_length(text.substr(at));
+    if (length > 0) {
+      result += text.substr(at, length);
+    } else if (text[at] == '\n') {
       result += "\\n";
-    } else if (byte < 0x20 || byte >= 0x7f) {
-      result += fmt::format("\\x{:02x}", byte);
     } else {
-      result += c;
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
     }
+    at += std::max<size_t>(length, 1);
   }
-  result += text.size() > limit ? "…'" : "'";
+  result += at < text.size() ? "…'" : "'";
   return result;
 }
 

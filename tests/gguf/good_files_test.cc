@@ -184,6 +184,18 @@ TEST_F(Values, AreShownInALine) {
   EXPECT_EQ(to_text(*model_->find("i32s"), 6), "[3] 1, …");
 }
 
+TEST(Quoted, ShowsTextAndEscapesTheRest) {
+  EXPECT_EQ(quoted("blk.0"), "'blk.0'");
+  EXPECT_EQ(quoted("größe ▁词 😀"), "'größe ▁词 😀'");
+  EXPECT_EQ(quoted("a\tb\n\x7f"), "'a\\x09b\\n\\x7f'");
+  EXPECT_EQ(
+      quoted("\xc0\xaf \xed\xa0\x80 \xf5\x80\x80\x80 \xe2\x96"),  // overlong, surrogate, above U+10FFFF, cut
+      "'\\xc0\\xaf \\xed\\xa0\\x80 \\xf5\\x80\\x80\\x80 \\xe2\\x96'");
+  EXPECT_EQ(quoted("\xc2\x9b\xe2\x80\xae"),
+            "'\\xc2\\x9b\\xe2\\x80\\xae'");  // C1 control, right-to-left override
+  EXPECT_EQ(quoted("▁▁▁", 4), "'▁▁…'");
+}
+
 TEST(Reader, AMissingFileAndAFolderAreNamed) {
   try {
     Reader("/nowhere/model.gguf");

@@ -60,6 +60,17 @@ TEST(RealModels, Gemma3) {
   EXPECT_EQ(model.find_tensor("output.weight"), nullptr);  // tied to the embedding
 }
 
+TEST(RealModels, EveryVocabularyFileOpens) {
+  int opened = 0;
+  for (const auto& file : std::filesystem::directory_iterator(test::cached("llama_models"))) {
+    if (file.path().extension() != ".gguf") continue;
+    const Reader model(file.path());
+    EXPECT_GT(model.get_strings("tokenizer.ggml.tokens").size(), 1000U) << file.path();
+    ++opened;
+  }
+  EXPECT_GT(opened, 10);
+}
+
 // As tools/references/fingerprint.py computes it from what the gguf package reads.
 TEST(RealModels, TheFingerprintIsThatOfAnIndependentReader) {
   EXPECT_EQ(Reader(test::cached("smollm2-135m-q4_1.gguf")).fingerprint(), "9bf665d53891b9968ad84e66dcab2586");

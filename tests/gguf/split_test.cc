@@ -108,6 +108,11 @@ TEST_F(Split, PartsMustBearTheirNames) {
   expect_refused(folder_ / "renamed.gguf", {"renamed.gguf", "must be named NAME-00001-of-00003.gguf"});
 }
 
+TEST_F(Split, TheFirstPartMayNotCallItselfAnother) {
+  fs::copy(part(0), folder_ / "toy-00002-of-00009.gguf");
+  expect_refused(folder_ / "toy-00002-of-00009.gguf", {"first of 3 files", "toy-00001-of-00003.gguf"});
+}
+
 TEST_F(Split, PartsMustAgree) {
   write_part(1, {.number = 2});
   expect_refused(part(0), {part(1).string(), "split.no", "is 2", "must have 1"});
