@@ -123,7 +123,11 @@ void Vocabulary::read_ids(const VocabularySource& source) {
     if (id && *id >= size()) {
       fail(ErrorKind::model, "tokenizer.ggml.{} is {}; the vocabulary has {} tokens", key, *id, size());
     }
-    if (!id && by_default && *by_default < size()) id = by_default;
+    // A customary id counts only where the file does not say that its token is text.
+    if (!id && by_default && *by_default < size() &&
+        (source.types.empty() || is_control(static_cast<TokenId>(*by_default)))) {
+      id = by_default;
+    }
     return id ? std::optional(static_cast<TokenId>(*id)) : std::nullopt;
   };
   const bool sentencepiece = kind_ == VocabularyKind::sentencepiece;
@@ -168,6 +172,8 @@ void Vocabulary::read_well_known_names(const VocabularySource& source) {
   for (const auto name : kOtherEnds) {
     const TokenId id = find(name);
     if (id == kNoToken) continue;
+    // To a model that has seen HTML, "</s>" is the end of struck-out text, and its file says so.
+    if (name == "</s>" && type(id) != TokenType::control && id != eos_) continue;
     make_control(id);
     eog_[static_cast<size_t>(id)] = true;
   }

@@ -21,11 +21,11 @@ struct VocabularySource {
   std::vector<float> scores;             ///< one a token; needed by "llama"
   std::vector<int32_t> types;            ///< one a token, or none: all are normal
   std::vector<std::string_view> merges;  ///< "left right", best first; needed by "gpt2"
-  std::optional<uint32_t> bos;           ///< bos_token_id; "llama" defaults to 1
-  std::optional<uint32_t> eos;           ///< eos_token_id; "llama" defaults to 2
+  std::optional<uint32_t> bos;           ///< bos_token_id; "llama" defaults to 1 if that is a control token
+  std::optional<uint32_t> eos;           ///< eos_token_id; "llama" defaults to 2 likewise
   std::optional<uint32_t> eot;           ///< eot_token_id: ends a turn
   std::optional<uint32_t> eom;           ///< eom_token_id: ends a message
-  std::optional<uint32_t> unk;           ///< unknown_token_id; "llama" defaults to 0
+  std::optional<uint32_t> unk;           ///< unknown_token_id; "llama" defaults to 0 likewise
   std::optional<uint32_t> pad;           ///< padding_token_id
   std::vector<uint32_t> more_eog;        ///< further ids that end an answer
   std::optional<bool> add_bos;  ///< add_bos_token; "llama" and pre-tokenizer "llama-bpe" default to true
@@ -87,7 +87,8 @@ class Vocabulary {
   bool add_eos() const { return add_eos_; }
   bool add_space_prefix() const { return add_space_prefix_; }
 
-  /// Whether the token ends an answer: the file's eos, eot and eom, and the names that llama.cpp knows.
+  /// Whether the token ends an answer: the file's eos, eot and eom, and the names that llama.cpp knows (of
+  /// which "</s>" counts only where the file calls it a control token).
   bool is_eog(TokenId id) const { return contains(id) && eog_[static_cast<size_t>(id)]; }
   /// The ids for which is_eog holds, ascending.
   std::vector<TokenId> eog_ids() const;
