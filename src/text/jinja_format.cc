@@ -196,16 +196,22 @@ void read_percent_spec(std::string_view text, size_t& at, PercentArguments& argu
   if (spec.align == '<') spec.zero = false;
 }
 
-void format_one_percent(const Value& value, Spec spec, TextBuilder& out) {
+/// A value's text inside a format; a format that is marked safe escapes it.
+const Str* value_text(const Value& value, bool markup, Arena& arena) {
+  const Str* text = to_str(value, arena);
+  return markup ? escape_html(*text, arena) : text;
+}
+
+void format_one_percent(const Value& value, Spec spec, bool markup, TextBuilder& out) {
   Arena& arena = out.arena();
   if (spec.align == '\0') spec.align = '>';
   switch (spec.type) {
     case 's':
-      out.append(*format_text(*to_str(value, arena), spec, arena));
+      out.append(*format_text(*value_text(value, markup, arena), spec, arena));
       return;
     case 'r':
     case 'a':
-      out.append(*format_text(*repr(value, arena), spec, arena));
+      out.append(*format_text(*value_text(Value::of(repr(value, arena)), markup, arena), spec, arena));
       return;
     case 'c': {
       if (value.is(Kind::string)) {
@@ -260,7 +266,7 @@ const Str* format_percent(const Str& format, const Value& values, Arena& arena) 
     }
     Spec spec;
     read_percent_spec(text, at, arguments, spec);
-    format_one_percent(named != nullptr ? *named : arguments.next(), spec, out);
+    format_one_percent(named != nullptr ? *named : arguments.next(), spec, format.markup, out);
     done = at;
   }
   out.append(format, done, text.size());
@@ -304,8 +310,8 @@ Spec read_brace_spec(std::string_view text) {
 /// `{name.field[0]!r:spec}`, taken apart.
 class BraceFormatter {
  public:
-  BraceFormatter(const Arguments& arguments, Interpreter& interpreter)
-      : arguments_(arguments), interpreter_(interpreter) {}
+  BraceFormatter(const Arguments& arguments, bool markup, Interpreter& interpreter)
+      : arguments_(arguments), markup_(markup), interpreter_(interpreter) {}
 
   void field(std::string_view text, TextBuilder& out) {
     Arena& arena = out.arena();
@@ -322,7 +328,7 @@ class BraceFormatter {
     if (conversion == 'r' || conversion == 'a') value = Value::of(repr(value, arena));
     if (conversion == 's') value = Value::of(to_str(value, arena));
     if (spec_text.empty()) {
-      append_str(value, out);
+      out.append(*value_text(value, markup_, arena));
       return;
     }
     if (spec_text.find('{') != std::string_view::npos) {
@@ -333,7 +339,7 @@ class BraceFormatter {
       out.append(*format_number(value, spec, arena));
     } else {
       if (spec.type != '\0' && spec.type != 's') type_error("a number's format", value);
-      out.append(*format_text(*to_str(value, arena), spec, arena));
+      out.append(*format_text(*value_text(value, markup_, arena), spec, arena));
     }
   }
 
@@ -381,6 +387,7 @@ class BraceFormatter {
   }
 
   const Arguments& arguments_;
+  bool markup_;
   Interpreter& interpreter_;
   size_t next_ = 0;
 };
@@ -389,7 +396,7 @@ class BraceFormatter {
 
 const Str* format_braces(const Str& format, const Arguments& arguments, Interpreter& interpreter) {
   TextBuilder out(interpreter.arena());
-  BraceFormatter formatter(arguments, interpreter);
+  BraceFormatter formatter(arguments, format.markup, interpreter);
   const std::string_view text = format.bytes;
   size_t done = 0;
   while (true) {

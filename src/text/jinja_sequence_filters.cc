@@ -45,6 +45,11 @@ Value at_path(const Value& item, const Value& path, const Value* fallback, Inter
   return fallback != nullptr && value.is(Kind::undefined) ? *fallback : value;
 }
 
+/// What select, reject and map go over: as in jinja2, any false value (None too) is nothing.
+const List* items_if_true(const Value& subject, Arena& arena) {
+  return truthy(subject) ? iterate(subject, arena) : arena.list();
+}
+
 /// What sorting and grouping compare: the attribute, without case unless asked.
 Value sort_key(const Value& item, const Value* path, bool case_sensitive, Interpreter& interpreter) {
   const bool by_path = path != nullptr && !path->is(Kind::none);
@@ -122,7 +127,7 @@ Value filter_select(const Value& subject, const Arguments& arguments, Interprete
   List* result = arena.list(List::Type::generator);
   Arguments rest = arguments;
   if (!rest.positional.empty()) rest.positional.erase(rest.positional.begin());
-  for (const Value& item : iterate(subject, arena)->items) {
+  for (const Value& item : items_if_true(subject, arena)->items) {
     const bool kept =
         arguments.positional.empty()
             ? truthy(item)
@@ -141,7 +146,7 @@ Value filter_select_attribute(const Value& subject, const Arguments& arguments, 
   Arguments rest = arguments;
   rest.positional.erase(rest.positional.begin(),
                         rest.positional.begin() + (arguments.positional.size() > 1 ? 2 : 1));
-  for (const Value& item : iterate(subject, arena)->items) {
+  for (const Value& item : items_if_true(subject, arena)->items) {
     const Value value = at_path(item, arguments.positional[0], nullptr, interpreter);
     const bool kept =
         arguments.positional.size() < 2
@@ -156,7 +161,7 @@ Value filter_select_attribute(const Value& subject, const Arguments& arguments, 
 Value filter_map(const Value& subject, const Arguments& arguments, Interpreter& interpreter) {
   Arena& arena = interpreter.arena();
   List* result = arena.list(List::Type::generator);
-  const List* items = iterate(subject, arena);
+  const List* items = items_if_true(subject, arena);
   if (arguments.positional.empty()) {
     const Bound bound("map", arguments, {"attribute", "default"});
     for (const Value& item : items->items) {

@@ -192,6 +192,23 @@ const Str* join(const List& parts, const Str& separator, Arena& arena) {
   return out.finish();
 }
 
+namespace {
+
+bool is_cased_at(std::string_view bytes, size_t at) {
+  const int32_t c = code_point_at(bytes, at).value;
+  return is_cased_upper(c) || is_cased_lower(c);
+}
+
+/// A capital sigma that ends a word (Unicode's Final_Sigma, without its ignorable characters).
+bool is_final_sigma(std::string_view bytes, size_t at) {
+  constexpr size_t kSize = 2;
+  if (code_point_at(bytes, at).value != 0x3a3) return false;
+  const bool after_letter = at > 0 && is_cased_at(bytes, previous_character(bytes, at));
+  return after_letter && (at + kSize >= bytes.size() || !is_cased_at(bytes, at + kSize));
+}
+
+}  // namespace
+
 const Str* change_case(const Str& string, Case to, Arena& arena) {
   TextBuilder out(arena);
   bool inside_word = false;
@@ -209,7 +226,11 @@ const Str* change_case(const Str& string, Case to, Arena& arena) {
     if (each == Case::upper) {
       append_upper(point.value, mapped);
     } else if (each == Case::lower) {
-      append_lower(point.value, mapped);
+      if (is_final_sigma(string.bytes, at)) {
+        mapped = "ς";
+      } else {
+        append_lower(point.value, mapped);
+      }
     } else {
       append_title(point.value, mapped);
     }

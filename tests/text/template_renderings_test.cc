@@ -1,0 +1,68 @@
+// The chat templates of llama.cpp's source against Python's jinja2 (tools/references/render_templates.py).
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "tests/support/cache.h"
+#include "tests/support/sha256.h"
+#include "text/jinja.h"
+
+namespace retro::text {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json read(const std::string& name) {
+  std::ifstream file(std::string(RETRO_SOURCE_DIR) + "/tests/data/" + name);
+  return Json::parse(file);
+}
+
+/// What transformers passes to a template.
+Json variables_of(const Json& conversation, const Json& reference) {
+  Json variables;
+  variables["messages"] = conversation["messages"];
+  variables["tools"] = conversation.value("tools", Json());
+  variables["documents"] = nullptr;
+  variables["add_generation_prompt"] = conversation["add_generation_prompt"];
+  variables["bos_token"] = reference["bos_token"];
+  variables["eos_token"] = reference["eos_token"];
+  return variables;
+}
+
+TEST(TemplateRenderings, EveryTemplateEqualsPythonsJinja2) {
+  const Json reference = read("template_renderings.json");
+  const Json conversations = read("conversations.json");
+  size_t equal = 0;
+  for (const auto& [name, expected] : reference["templates"].items()) {
+    const std::string source = read_file(test::cached("llama_models/templates/" + name));
+    ASSERT_EQ(test::sha256_hex(source), expected["source_sha256"].get<std::string>())
+        << name << " is another file";
+    const JinjaTemplate parsed(source);
+    for (const Json& conversation : conversations) {
+      const auto what = name + ", " + conversation["name"].get<std::string>();
+      const Json& outcome = expected["renderings"][conversation["name"].get<std::string>()];
+      std::string text;
+      std::string error;
+      try {
+        text = parsed.render(variables_of(conversation, reference), reference["now"].get<int64_t>()).text;
+      } catch (const Error& caught) {
+        error = caught.what();
+      }
+      if (outcome.contains("error")) {
+        EXPECT_NE(error, "") << what << "\nPython: " << outcome["error"] << "\nwe wrote: " << text;
+        continue;
+      }
+      EXPECT_EQ(error, "") << what;
+      EXPECT_EQ(text.size(), outcome["bytes"].get<size_t>()) << what << "\n" << text;
+      EXPECT_EQ(test::sha256_hex(text), outcome["sha256"].get<std::string>()) << what << "\n" << text;
+      ++equal;
+    }
+  }
+  EXPECT_GT(equal, 350U);
+}
+
+}  // namespace
+}  // namespace retro::text
