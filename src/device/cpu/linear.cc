@@ -63,6 +63,9 @@ std::pair<int64_t, int64_t> cut(int64_t count, int64_t grain, int index, int par
           std::min(count, blocks * (index + 1) / parts * grain)};
 }
 
+/// A panel starts at the start of 32 quants, whatever the tile's width.
+constexpr int64_t kColumnGrain = 32;
+
 template <typename Work>
 void over_output(int64_t rows, int64_t columns, Workspace& workspace, Work&& work) {
   if (rows <= 0 || columns <= 0) return;
@@ -73,7 +76,7 @@ void over_output(int64_t rows, int64_t columns, Workspace& workspace, Work&& wor
     OutputPart output;
     std::tie(output.row_begin, output.row_end) = cut(rows, tile.rows, worker / grid.across, grid.down);
     std::tie(output.column_begin, output.column_end) =
-        cut(columns, tile.columns, worker % grid.across, grid.across);
+        cut(columns, std::max<int64_t>(kColumnGrain, tile.columns), worker % grid.across, grid.across);
     work(output, workspace.scratch(worker));
   };
   if (grid.down * grid.across == 1) {
