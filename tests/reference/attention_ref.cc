@@ -11,6 +11,7 @@ struct Weights {
   std::vector<double> p;
   std::vector<double> size;  // relative rounding of p grows with the magnitudes in its score
   double lse = 0;
+  double coarsest = 0;  // the largest magnitude a score is made of
 };
 
 const double* head_of(const std::vector<double>& x, int64_t row, int width, int head, int head_dim) {
@@ -34,13 +35,13 @@ Weights weights_of(const AttentionInput& in, int64_t r, int h) {
     magnitudes.push_back(s.scale * magnitude);
   }
   const double top = *std::max_element(w.p.begin(), w.p.end());
-  const double coarsest = *std::max_element(magnitudes.begin(), magnitudes.end());
+  w.coarsest = *std::max_element(magnitudes.begin(), magnitudes.end());
   double sum = 0;
   for (const double score : w.p) sum += std::exp(score - top);
   w.lse = top + std::log(sum);
   for (double& p : w.p) {
     p = std::exp(p - w.lse);
-    w.size.push_back(p * (1 + coarsest));
+    w.size.push_back(p * (1 + w.coarsest));
   }
   return w;
 }
@@ -52,11 +53,11 @@ AttentionOutput attention_ref(const AttentionInput& in) {
   const size_t rows = in.seen.size();
   AttentionOutput result;
   result.out = Sums(in.q.size());
-  result.lse.resize(rows * static_cast<size_t>(s.heads));
+  result.lse = Sums(rows * static_cast<size_t>(s.heads));
   for (size_t r = 0; r < rows; ++r) {
     for (int h = 0; h < s.heads; ++h) {
       const Weights w = weights_of(in, static_cast<int64_t>(r), h);
-      result.lse[r * static_cast<size_t>(s.heads) + static_cast<size_t>(h)] = w.lse;
+      result.lse.add(r * static_cast<size_t>(s.heads) + static_cast<size_t>(h), w.lse, 1 + w.coarsest);
       const size_t to = r * static_cast<size_t>(s.heads * s.head_dim) + static_cast<size_t>(h * s.head_dim);
       for (size_t j = 0; j < w.p.size(); ++j) {
         const double* v =

@@ -35,8 +35,8 @@ struct Sums {
 };
 
 struct AttentionOutput {
-  Sums out;                 // [rows, heads·head_dim]
-  std::vector<double> lse;  // [rows, heads]
+  Sums out;  // [rows, heads·head_dim]
+  Sums lse;  // [rows, heads]
 };
 
 AttentionOutput attention_ref(const AttentionInput& input);

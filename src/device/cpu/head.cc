@@ -59,10 +59,10 @@ HWY_INLINE float sum_of_exp(const float* z, size_t n, float maximum) {
 }
 
 SoftmaxSum softmax_sum(const float* z, size_t n) {
-  constexpr size_t kVocabularyBlock = 4096;
+  constexpr size_t kBlock = kVocabularyBlock;
   SoftmaxSum total{z[0], 0};
-  for (size_t i = 0; i < n; i += kVocabularyBlock) {
-    const size_t count = std::min(kVocabularyBlock, n - i);
+  for (size_t i = 0; i < n; i += kBlock) {
+    const size_t count = std::min(kBlock, n - i);
     const float maximum = maximum_of(z + i, count);
     const double sum = sum_of_exp(z + i, count, maximum);
     if (maximum > total.maximum) {
@@ -156,6 +156,25 @@ void zero_rows_without_query(const HeadArgs& args, const PassArgs& pass, ThreadP
   });
 }
 
+// dgathered = dlogits·W, by blocks of the vocabulary that are summed from zero and added in order: one chain
+// over 262,144 words would lose digits. `gathered` has served and holds a block's sum.
+void input_gradient(const HeadArgs& args, int32_t rows, Workspace& workspace) {
+  const int64_t row_bytes = tensor::row_bytes(args.w.dtype, args.w.cols);
+  const Matrix& sum = args.dgathered;
+  const Matrix& part = args.gathered;
+  for (int64_t begin = 0; begin < args.w.rows; begin += kVocabularyBlock) {
+    const Weight block{static_cast<const std::byte*>(args.w.data) + begin * row_bytes,
+                       std::min(kVocabularyBlock, args.w.rows - begin), args.w.cols, args.w.dtype};
+    const Matrix& to = begin == 0 ? sum : part;
+    product_nn(args.logits.f32() + begin, args.logits.stride, rows, block, to.f32(), to.stride, false,
+               workspace);
+    if (begin == 0) continue;
+    PassArgs all;
+    all.rows = rows;
+    add({sum, part, sum}, all, workspace.pool());
+  }
+}
+
 void run_chunk(const HeadArgs& args, const PassArgs& pass, const Chunk& chunk, Workspace& workspace) {
   ThreadPool& pool = workspace.pool();
   const auto bytes = static_cast<size_t>(args.w.cols) * sizeof(float);
@@ -171,8 +190,7 @@ void run_chunk(const HeadArgs& args, const PassArgs& pass, const Chunk& chunk, W
     }
   });
   if (pass.head_mode == HeadMode::score) return;
-  product_nn(args.logits.f32(), args.logits.stride, chunk.count, args.w, args.dgathered.f32(),
-             args.dgathered.stride, false, workspace);
+  input_gradient(args, chunk.count, workspace);
   for (int32_t i = 0; i < chunk.count; ++i) {
     std::memcpy(args.dh.f32() + chunk.rows[static_cast<size_t>(i)].row * args.dh.stride,
                 args.dgathered.f32() + i * args.dgathered.stride, bytes);
