@@ -33,34 +33,13 @@ Adapter make_adapter(AdapterLayout layout, uint64_t seed) {
 
 namespace {
 
+// to[c, r] = from[r, c]: B is kept [rank, out] and stored [out, rank].
 std::vector<float> transposed(const float* from, int64_t rows, int64_t cols) {
   std::vector<float> to(static_cast<size_t>(rows * cols));
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < cols; ++c) to[static_cast<size_t>(c * rows + r)] = from[r * cols + c];
   }
   return to;
-}
-
-void compare_written(const std::filesystem::path& path, const Adapter& adapter, const Model& model) {
-  const Adapter read = read_adapter(path, model).adapter;
-  const auto stored = [&](float value) {
-    return adapter.layout.dtype == DType::F16 ? tensor::f16_to_f32(tensor::f32_to_f16(value)) : value;
-  };
-  bool same = read.layout.size() == adapter.layout.size() && read.layout.alpha == adapter.layout.alpha;
-  for (const LoraTarget& target : adapter.layout.targets) {
-    const LoraTarget* other = same ? read.layout.find(target.name) : nullptr;
-    same = other != nullptr && other->rank == target.rank;
-    for (int64_t i = 0; same && i < target.rank * (target.in + target.out); ++i) {
-      const float expected = stored(adapter.weights[static_cast<size_t>(target.a_offset + i)]);
-      const float found = read.weights[static_cast<size_t>(other->a_offset + i)];
-      same = std::memcmp(&expected, &found, sizeof(float)) == 0;
-    }
-    if (!same) {
-      fail(ErrorKind::io,
-           "{}: reads back different from what was written at '{}'; the disk or its driver is faulty",
-           path.string(), target.name);
-    }
-  }
 }
 
 struct Factor {
@@ -72,6 +51,40 @@ std::vector<float> decode(const gguf::Tensor& tensor) {
   std::vector<float> values(static_cast<size_t>(tensor.elements()));
   tensor::dequantize_row(tensor.dtype, tensor.data, values.data(), tensor.elements());
   return values;
+}
+
+// Reads the file back tensor by tensor, so that no second adapter is ever in memory.
+void compare_written(const std::filesystem::path& path, const Adapter& adapter) {
+  const gguf::Reader file(path);
+  const DType dtype = adapter.layout.dtype;
+  const auto same = [&](const gguf::Tensor* tensor, std::span<const float> values) {
+    if (tensor == nullptr || tensor->elements() != static_cast<int64_t>(values.size())) return false;
+    const std::vector<float> found = decode(*tensor);
+    return std::equal(values.begin(), values.end(), found.begin(), [&](float expected, float read) {
+      const float stored = dtype == DType::F16 ? tensor::f16_to_f32(tensor::f32_to_f16(expected)) : expected;
+      return std::memcmp(&stored, &read, sizeof(float)) == 0;
+    });
+  };
+  for (const LoraTarget& target : adapter.layout.targets) {
+    const std::span<const float> a(adapter.weights.data() + target.a_offset,
+                                   static_cast<size_t>(target.rank * target.in));
+    const bool ok = same(file.find_tensor(target.name + ".lora_a"), a) &&
+                    same(file.find_tensor(target.name + ".lora_b"),
+                         transposed(adapter.weights.data() + target.bt_offset, target.rank, target.out));
+    if (!ok) {
+      fail(ErrorKind::io,
+           "{}: reads back different from what was written at '{}'; the disk or its driver is faulty",
+           path.string(), target.name);
+    }
+  }
+}
+
+// Hands `values` to the sink in the stored dtype.
+void emit(const gguf::Sink& sink, DType dtype, std::span<const float> values) {
+  if (dtype == DType::F32) return sink(std::as_bytes(values));
+  std::vector<uint16_t> halves(values.size());
+  std::transform(values.begin(), values.end(), halves.begin(), tensor::f32_to_f16);
+  sink(std::as_bytes(std::span<const uint16_t>(halves)));
 }
 
 // The base tensors in file order with their factors; every tensor of the file is one of the two.
@@ -136,18 +149,19 @@ void write_adapter(const std::filesystem::path& path, const Adapter& adapter, co
   writer.add_string("retrograd.document_hash", provenance.document_hash);
   writer.add_u64("retrograd.seed", provenance.seed);
   writer.add_u64("retrograd.step", provenance.step);
-  std::vector<std::vector<float>> kept;
-  kept.reserve(adapter.layout.targets.size());
+  const DType dtype = adapter.layout.dtype;
   for (const LoraTarget& target : adapter.layout.targets) {
     const float* a = adapter.weights.data() + target.a_offset;
-    kept.push_back(transposed(adapter.weights.data() + target.bt_offset, target.rank, target.out));
-    writer.add_tensor(target.name + ".lora_a", {target.in, target.rank}, adapter.layout.dtype,
-                      std::span(a, static_cast<size_t>(target.rank * target.in)));
-    writer.add_tensor(target.name + ".lora_b", {target.rank, target.out}, adapter.layout.dtype,
-                      std::span<const float>(kept.back()));
+    const float* bt = adapter.weights.data() + target.bt_offset;
+    writer.add_tensor(target.name + ".lora_a", {target.in, target.rank}, dtype, [=](const gguf::Sink& sink) {
+      emit(sink, dtype, {a, static_cast<size_t>(target.rank * target.in)});
+    });
+    writer.add_tensor(target.name + ".lora_b", {target.rank, target.out}, dtype, [=](const gguf::Sink& sink) {
+      emit(sink, dtype, transposed(bt, target.rank, target.out));
+    });
   }
   writer.write(path);
-  compare_written(path, adapter, model);
+  compare_written(path, adapter);
 }
 
 LoadedAdapter read_adapter(const std::filesystem::path& path, const Model& model) {
