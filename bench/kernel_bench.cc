@@ -1,0 +1,175 @@
+// The matrix kernels against the processor's peak, on one thread, at the shapes of real models.
+//
+//   retrograd-bench [FILTER] [TARGET]
+//
+// FILTER: a part of "model format direction", as "gemma Q6_K back". TARGET: an instruction set, as AVX2.
+// The peak is measured in turn with each kernel, by the thread's processor time; the share is the median of
+// the ratios. Weights rotate among copies larger than a core's caches.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "base/thread_pool.h"
+#include "bench/peak.h"
+#include "device/cpu/linear.h"
+#include "tests/support/cpu_targets.h"
+#include "tests/support/random_weights.h"
+
+namespace retro::bench {
+namespace {
+
+using tensor::DType;
+
+struct Shape {
+  const char* model;
+  int64_t out;
+  int64_t in;
+  DType dtype;
+};
+
+constexpr std::array kShapes = {
+    Shape{"smollm2", 576, 576, DType::Q4_1},   Shape{"smollm2", 192, 576, DType::Q4_1},
+    Shape{"smollm2", 1536, 576, DType::Q4_1},  Shape{"smollm2", 576, 1536, DType::Q4_1},
+    Shape{"smollm2", 49152, 576, DType::Q8_0}, Shape{"gemma", 1024, 640, DType::Q5_0},
+    Shape{"gemma", 640, 1024, DType::Q4_K},    Shape{"gemma", 2048, 640, DType::Q5_0},
+    Shape{"gemma", 640, 2048, DType::Q6_K},    Shape{"gemma", 262144, 640, DType::Q8_0},
+    Shape{"lora", 8, 576, DType::F32},         Shape{"lora", 8, 2048, DType::F32},
+    Shape{"plain", 576, 1536, DType::F32},     Shape{"plain", 576, 1536, DType::F16},
+    Shape{"plain", 576, 1536, DType::BF16},    Shape{"other", 1536, 576, DType::Q4_0},
+    Shape{"other", 1536, 576, DType::Q5_1},    Shape{"other", 1536, 1024, DType::Q5_K},
+};
+constexpr std::array<int64_t, 5> kRows = {1, 8, 64, 256, 512};
+constexpr int64_t kMostWeights = 64 << 20;  // bytes of all copies; a vocabulary is cut to fit
+
+enum class Direction { forward, back, gradient };
+constexpr std::array kDirections = {Direction::forward, Direction::back, Direction::gradient};
+
+const char* name_of(Direction direction) {
+  switch (direction) {
+    case Direction::forward:
+      return "forward";
+    case Direction::back:
+      return "back";
+    default:
+      return "gradient";
+  }
+}
+
+class Bench {
+ public:
+  Bench(const Shape& shape, Direction direction) : shape_(shape), direction_(direction) {
+    const int64_t row = tensor::row_bytes(shape.dtype, shape.in);
+    shape_.out = std::min(shape.out, kMostWeights / row / 32 * 32);
+    copies_ = std::clamp<int64_t>(kMostWeights / (row * shape_.out) / 2, 1, 16);
+    bytes_ = test::random_weights(shape.dtype, shape_.out * copies_, shape.in, 0.05F, 1, "bench");
+    const int64_t most = kRows.back();
+    x_ = numbers(most * shape_.in);
+    y_ = numbers(most * shape_.out);
+  }
+
+  double operations(int64_t rows) const {
+    return 2.0 * static_cast<double>(rows) * static_cast<double>(shape_.in) * static_cast<double>(shape_.out);
+  }
+
+  void run(int64_t rows) {
+    const int64_t size = tensor::row_bytes(shape_.dtype, shape_.in) * shape_.out;
+    const device::Weight w = {bytes_.data() + size * (turn_++ % copies_), shape_.out, shape_.in,
+                              shape_.dtype};
+    if (direction_ == Direction::forward) {
+      device::cpu::product_nt(x_.data(), w.cols, rows, w, y_.data(), w.rows, false, workspace_);
+    } else if (direction_ == Direction::back) {
+      device::cpu::product_nn(y_.data(), w.rows, rows, w, x_.data(), w.cols, false, workspace_);
+    } else {
+      device::cpu::product_tn(y_.data(), w.rows, w.rows, x_.data(), w.cols, w.cols, rows,
+                              reinterpret_cast<float*>(bytes_.data()), w.cols, workspace_);
+    }
+  }
+
+  /// The median share of the peak.
+  double share(int64_t rows) {
+    run(rows);
+    std::vector<double> shares;
+    for (int i = 0; i < 9; ++i) {
+      const double peak = fma_peak(1e-3);
+      const double start = thread_seconds();
+      double done = 0;
+      double elapsed = 0;
+      do {
+        run(rows);
+        done += operations(rows);
+        elapsed = thread_seconds() - start;
+      } while (elapsed < 5e-3);
+      shares.push_back(done / elapsed / (0.5 * (peak + fma_peak(1e-3))));
+    }
+    std::ranges::nth_element(shares, shares.begin() + 4);
+    return shares[4];
+  }
+
+  const Shape& shape() const { return shape_; }
+
+ private:
+  static std::vector<float> numbers(int64_t count) {
+    std::vector<float> values(static_cast<size_t>(count));
+    const RandomStream random(1, "bench");
+    for (size_t i = 0; i < values.size(); ++i) values[i] = random.uniform(i) - 0.5F;
+    return values;
+  }
+
+  Shape shape_;
+  Direction direction_;
+  int64_t copies_ = 1;
+  int64_t turn_ = 0;
+  std::vector<std::byte> bytes_;
+  std::vector<float> x_;
+  std::vector<float> y_;
+  ThreadPool pool_{1};
+  device::cpu::Workspace workspace_{pool_};
+};
+
+void run_all(const std::string& filter) {
+  fmt::print("{}, peak {:.1f} GFLOP/s; share of it in % by rows\n", device::cpu::instruction_set(),
+             fma_peak(0.1) / 1e9);
+  fmt::print("{:44}", "");
+  for (const int64_t rows : kRows) fmt::print("{:>7}", rows);
+  fmt::print("\n");
+  for (const Shape& shape : kShapes) {
+    for (const Direction direction : kDirections) {
+      // The gradient of a weight is taken of LoRA's alone.
+      if (direction == Direction::gradient && shape.out != 8) continue;
+      const std::string name =
+          fmt::format("{} {} {}", shape.model, tensor::dtype_name(shape.dtype), name_of(direction));
+      if (name.find(filter) == std::string::npos) continue;
+      Bench bench(shape, direction);
+      fmt::print("{:28} {:>6} x {:<6}", name, bench.shape().out, shape.in);
+      for (const int64_t rows : kRows) {
+        fmt::print("{:7.1f}", 100 * bench.share(rows));
+        std::fflush(stdout);
+      }
+      fmt::print("\n");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace retro::bench
+
+int main(int argc, char** argv) {
+  const std::string filter = argc > 1 ? argv[1] : "";
+  const std::string target = argc > 2 ? argv[2] : "";
+  if (target.empty()) {
+    retro::bench::run_all(filter);
+    return 0;
+  }
+  for (const int64_t candidate : retro::test::cpu_targets()) {
+    if (retro::test::cpu_target_name(candidate) != target) continue;
+    const retro::test::OnTarget on(candidate);
+    retro::bench::run_all(filter);
+    return 0;
+  }
+  fmt::print(stderr, "this machine has no {}\n", target);
+  return 1;
+}
