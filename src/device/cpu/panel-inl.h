@@ -17,6 +17,7 @@
 #include "device/cpu/scratch.h"
 #include "device/cpu/tile-inl.h"
 #include "device/op_args.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "tensor/dequantize.h"
 
@@ -41,6 +42,20 @@ struct Rectangle {
 
   const std::byte* row_at(int64_t i) const { return data + (row + i) * row_bytes; }
 };
+
+/// Asks for the rectangle's bytes, a cache line at a time: its rows lie far apart, where the hardware does
+/// not foresee them. Nothing where it has no rows.
+HWY_INLINE void prefetch(const Rectangle& part) {
+  const tensor::DTypeInfo& info = tensor::dtype_info(part.dtype);
+  const int64_t begin = part.column / info.block_elements * info.block_bytes;
+  const int64_t end =
+      (part.column + part.columns + info.block_elements - 1) / info.block_elements * info.block_bytes;
+  for (int64_t r = 0; r < part.rows; ++r) {
+    const std::byte* row = part.row_at(r);
+    for (int64_t i = begin; i < end; i += 64) hwy::Prefetch(row + i);
+    hwy::Prefetch(row + end - 1);
+  }
+}
 
 /// Where strip `s` of a group lies.
 HWY_INLINE float* strip_at(Scratch& scratch, int64_t s) {
@@ -163,30 +178,46 @@ void fill_transposed_blocks(const Rectangle& part, int width, float* strip, Scra
   }
 }
 
+/// One row of 32 columns of a panel: `to` is the chunk's first element. A strip is kFullWidth wide.
 template <class Format>
-void fill_straight_blocks(const Rectangle& part, Scratch& scratch) {
+HWY_INLINE void expand_straight(const int8_t* quants, const float* scale, const float* minimum, float* to) {
   const hn::CappedTag<float, 16> d;
   const hn::RebindToSigned<decltype(d)> integers;
   const hn::Rebind<int8_t, decltype(d)> bytes;
-  constexpr size_t kLanes = hn::MaxLanes(hn::CappedTag<float, 16>());
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, 16>()));
+  HWY_UNROLL(8)
+  for (int i = 0; i < 32; i += kLanes) {
+    const auto q = hn::ConvertTo(d, hn::PromoteTo(integers, hn::LoadU(bytes, quants + i)));
+    auto weight = hn::Mul(hn::Set(d, scale[i / Format::kGroup]), q);
+    if constexpr (Format::kMinimum) weight = hn::Add(weight, hn::Set(d, minimum[i / Format::kGroup]));
+    hn::Store(weight, d, to + i / kFullWidth * (kFullWidth * kMaxDepth) + i % kFullWidth);
+  }
+}
+
+template <class Format>
+void fill_straight_blocks(const Rectangle& part, Scratch& scratch) {
   constexpr int kGroups = Format::kBlock / Format::kGroup;
   constexpr int kChunks = Format::kBlock / 32;
+  constexpr int64_t kBytes = sizeof(typename Format::Block);
+  const int64_t first = part.column / Format::kBlock;
+  const int64_t last = (part.column + part.columns + Format::kBlock - 1) / Format::kBlock;
+  const int64_t begin = part.column / 32;
+  const int64_t end = begin + part.columns / 32;
   for (int64_t r = 0; r < part.rows; ++r) {
-    const std::byte* row = part.row_at(r);
-    float scale[kGroups];
-    float minimum[kGroups];
-    for (int64_t chunk = part.column / 32; chunk < (part.column + part.columns) / 32; ++chunk) {
-      const std::byte* block = row + chunk / kChunks * static_cast<int64_t>(sizeof(typename Format::Block));
-      const int in_block = static_cast<int>(chunk % kChunks);
-      if (in_block == 0 || chunk == part.column / 32) Format::scales(block, scale, minimum);
-      Format::quants(block, in_block, scratch.quants);
-      for (int i = 0; i < 32; i += static_cast<int>(kLanes)) {
-        const int64_t column = 32 * chunk - part.column + i;
-        const int group = (32 * in_block + i) / Format::kGroup;
-        const auto q = hn::ConvertTo(d, hn::PromoteTo(integers, hn::LoadU(bytes, scratch.quants + i)));
-        auto weight = hn::Mul(hn::Set(d, scale[group]), q);
-        if constexpr (Format::kMinimum) weight = hn::Add(weight, hn::Set(d, minimum[group]));
-        hn::Store(weight, d, strip_at(scratch, column / kFullWidth) + r * kFullWidth + column % kFullWidth);
+    const std::byte* block = part.row_at(r) + first * kBytes;
+    float* to = scratch.panel + r * kFullWidth;
+    for (int64_t b = first; b < last; ++b, block += kBytes) {
+      float scale[kGroups];
+      float minimum[kGroups];
+      Format::scales(block, scale, minimum);
+      HWY_UNROLL(8)
+      for (int c = 0; c < kChunks; ++c) {
+        const int64_t chunk = b * kChunks + c;
+        if (kChunks > 1 && (chunk < begin || chunk >= end)) continue;
+        Format::quants(block, c, scratch.quants);
+        const int group = 32 * c / Format::kGroup;
+        expand_straight<Format>(scratch.quants, scale + group, minimum + group, to);
+        to += 32 * kMaxDepth;
       }
     }
   }

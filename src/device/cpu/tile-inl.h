@@ -27,8 +27,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 // 32 registers of 512 bits: 12x32 (24 accumulators); 16 of 256: 6x16 (12); 32 of 128 (NEON): 6x16 (24).
 constexpr int kFullWidth = HWY_TARGET <= HWY_AVX3 ? 32 : 16;
 constexpr int kFullRows = HWY_TARGET <= HWY_AVX3 ? 12 : 6;
-// A strip of few columns (a LoRA's rank) has one vector a row, and so room for more rows.
-constexpr int kNarrowRows = 12;
+// A strip of few columns (a LoRA's rank) has one vector a row. With 8 rows, rows that are a multiple of 4 KiB
+// apart still fit in the ways of an L1 set.
+constexpr int kNarrowRows = 8;
 static_assert(kFullWidth <= kMaxWidth && kNarrowRows <= kMaxTileRows && kFullRows <= kMaxTileRows);
 
 /// A[i, k] = a[i * a_row + k * a_step], B[k, j] = b[k * b_step + j], C[i, j] = c[i * c_row + j].
@@ -44,6 +45,15 @@ struct TileArgs {
   bool accumulate;
 };
 
+/// The same pointer, of which the compiler does not know how it came about; else it would make all addresses
+/// of one pointer and more offsets than there are registers.
+HWY_INLINE const float* opaque(const float* pointer) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  asm("" : "+r"(pointer));
+#endif
+  return pointer;
+}
+
 template <int kRows, int kWidth>
 void tile(const TileArgs& args) {
   const hn::CappedTag<float, kWidth> d;
@@ -57,18 +67,25 @@ void tile(const TileArgs& args) {
       sum[i][v] = args.accumulate ? hn::LoadU(d, args.c + i * args.c_row + v * kLanes) : hn::Zero(d);
     }
   }
-  const float* HWY_RESTRICT a = args.a;
+  // One pointer for three rows: an x86 address adds the stride once or twice, and the rest fits in registers.
+  const float* a[(kRows + 2) / 3];
+  HWY_UNROLL(16)
+  for (int i = 0; i < kRows; i += 3) a[i / 3] = opaque(args.a + i * args.a_row);
   const float* HWY_RESTRICT b = args.b;
   const int64_t a_row = args.a_row;
-  for (int64_t k = 0; k < args.depth; ++k, a += args.a_step, b += args.b_step) {
+  const int64_t a_step = args.a_step;
+  const int64_t b_step = args.b_step;
+  for (int64_t k = args.depth; k > 0; --k) {
     hn::Vec<decltype(d)> right[kVectors];
     HWY_UNROLL(16)
     for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * kLanes);
+    b += b_step;
     HWY_UNROLL(16)
     for (int i = 0; i < kRows; ++i) {
-      const auto left = hn::Set(d, a[i * a_row]);
+      const auto left = hn::Set(d, a[i / 3][i % 3 * a_row]);
       HWY_UNROLL(16)
       for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(left, right[v], sum[i][v]);
+      if (i % 3 == 2 || i == kRows - 1) a[i / 3] += a_step;
     }
   }
   HWY_UNROLL(16)
