@@ -101,7 +101,8 @@ void decode(const BlockQ6_K& block, float* out) {
     const int high_shift = 2 * (run % 4);
     for (int i = 0; i < 32; ++i) {
       const int q = ((low[i] >> low_shift) & 15) | (((high[i] >> high_shift) & 3) << 4);
-      const float group_scale = scale * static_cast<float>(block.scales[2 * run + i / 16]);
+      const int group = 2 * run + i / 16;
+      const float group_scale = scale * static_cast<float>(block.scales[group]);
       out[32 * run + i] = group_scale * static_cast<float>(q - 32);
     }
   }
