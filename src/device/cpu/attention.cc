@@ -26,15 +26,15 @@ namespace HWY_NAMESPACE {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 // Scores of keys outside a lane's range become -infinity.
-HWY_INLINE void mask_scores(AttentionScratch& scratch, size_t lanes, int32_t tile) {
+HWY_INLINE void mask_scores(AttentionScratch& scratch, size_t lanes, size_t keys, int32_t tile) {
   const F32 d;
   const I32 di;
   for (size_t j = 0; j < lanes; j += kVectorLanes) {
     const auto first = hn::Load(di, scratch.first + j);
     const auto last = hn::Load(di, scratch.last + j);
-    for (int32_t key = 0; key < kTileKeys; ++key) {
+    for (size_t key = 0; key < keys; ++key) {
       float* score = scratch.scores + key * kBlockLanes + j;
-      const auto position = hn::Set(di, tile * kTileKeys + key);
+      const auto position = hn::Set(di, tile * kTileKeys + static_cast<int32_t>(key));
       const auto outside = hn::Or(hn::Lt(position, first), hn::Gt(position, last));
       hn::Store(hn::IfThenElse(hn::RebindMask(d, outside), hn::Set(d, kMinusInfinity), hn::Load(d, score)), d,
                 score);
@@ -44,13 +44,13 @@ HWY_INLINE void mask_scores(AttentionScratch& scratch, size_t lanes, int32_t til
 
 // Scores become weights e^(s - m) with m the running maximum; `delta` receives e^(old m - m), by which what
 // was summed before is to be multiplied.
-HWY_INLINE void fold_scores(AttentionScratch& scratch, size_t lanes) {
+HWY_INLINE void fold_scores(AttentionScratch& scratch, size_t lanes, size_t keys) {
   const F32 d;
   for (size_t j = 0; j < lanes; j += kVectorLanes) {
     float* scores = scratch.scores + j;
     V32 top[4];
     for (size_t i = 0; i < 4; ++i) top[i] = hn::Load(d, scores + i * kBlockLanes);
-    for (size_t key = 4; key < kTileKeys; key += 4) {
+    for (size_t key = 4; key < keys; key += 4) {
       for (size_t i = 0; i < 4; ++i) top[i] = hn::Max(top[i], hn::Load(d, scores + (key + i) * kBlockLanes));
     }
     const V32 tile_top = hn::Max(hn::Max(top[0], top[1]), hn::Max(top[2], top[3]));
@@ -61,7 +61,7 @@ HWY_INLINE void fold_scores(AttentionScratch& scratch, size_t lanes) {
     const V32 shrink = exp(hn::Sub(before, base));
     V32 sums[4];
     for (size_t i = 0; i < 4; ++i) sums[i] = hn::Zero(d);
-    for (size_t key = 0; key < kTileKeys; key += 4) {
+    for (size_t key = 0; key < keys; key += 4) {
       for (size_t i = 0; i < 4; ++i) {
         float* score = scores + (key + i) * kBlockLanes;
         const V32 weight = exp(hn::Sub(hn::Load(d, score), base));
@@ -86,7 +86,8 @@ HWY_INLINE void finish_block(const AttentionArgs& args, const Segment& segment, 
     args.lse.f32()[at.row * args.lse.stride + at.head] = static_cast<float>(lse);
     scratch.sum[lane] = 1.0F / scratch.sum[lane];
   }
-  store_across(scratch.outs_across, scratch.sum, segment, block, group, args.head_dim, args.out);
+  store_across(scratch.outs_across, scratch.sum, segment, block, group, args.head_dim, args.out,
+               scratch.queries);
 }
 
 void attention_block(const AttentionArgs& args, const PassArgs& pass, const LaneBlock& block,
@@ -97,7 +98,8 @@ void attention_block(const AttentionArgs& args, const PassArgs& pass, const Lane
   const size_t columns = (head_dim + 7) / 8 * 8;
   const size_t lanes = padded_lanes(static_cast<size_t>(block.count));
   const Visible seen = visible(segment, block, group, args.window);
-  load_across(args.q, segment, block, group, args.head_dim, args.scale, scratch.queries_across);
+  load_across(args.q, segment, block, group, args.head_dim, args.scale, scratch.queries,
+              scratch.queries_across);
   load_ranges(segment, block, group, args.window, scratch);
   std::memset(scratch.outs_across, 0, columns * kBlockLanes * sizeof(float));
   for (size_t lane = 0; lane < kBlockLanes; ++lane) {
@@ -108,10 +110,11 @@ void attention_block(const AttentionArgs& args, const PassArgs& pass, const Lane
     const int32_t end = std::min((tile + 1) * kTileKeys, seen.last + 1);
     load_tile(pass, block, args.head_dim, tile, end, args.carry_k, scratch.keys);
     load_tile(pass, block, args.head_dim, tile, end, args.carry_v, scratch.values);
-    tile_by_block(scratch.keys, kTileKeys, scratch.queries_across, head_dim, lanes, scratch.scores);
-    if (!all_visible(segment, block, group, args.window, tile)) mask_scores(scratch, lanes, tile);
-    fold_scores(scratch, lanes);
-    tile_across_by_block<Start::scaled>(scratch.values, columns, scratch.scores, kTileKeys, lanes,
+    const size_t keys = computed_keys(tile, end);
+    tile_by_block(scratch.keys, keys, scratch.queries_across, head_dim, lanes, scratch.scores);
+    if (!all_visible(segment, block, group, args.window, tile)) mask_scores(scratch, lanes, keys, tile);
+    fold_scores(scratch, lanes, keys);
+    tile_across_by_block<Start::scaled>(scratch.values, columns, scratch.scores, keys, lanes,
                                         scratch.outs_across, scratch.delta);
   }
   finish_block(args, segment, block, scratch);

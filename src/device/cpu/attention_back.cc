@@ -46,7 +46,7 @@ HWY_INLINE V32 weight(V32 score, V32 lse, hn::Vec<I32> position, hn::Vec<I32> fi
 }
 
 // dscores [key][lane] = p·(dp - delta) from the scores and, in dscores, dp.
-HWY_INLINE void score_gradients_by_key(AttentionScratch& scratch, size_t lanes, int32_t tile) {
+HWY_INLINE void score_gradients_by_key(AttentionScratch& scratch, size_t lanes, size_t keys, int32_t tile) {
   const F32 d;
   const I32 di;
   for (size_t j = 0; j < lanes; j += kVectorLanes) {
@@ -54,10 +54,10 @@ HWY_INLINE void score_gradients_by_key(AttentionScratch& scratch, size_t lanes, 
     const auto last = hn::Load(di, scratch.last + j);
     const V32 lse = hn::Load(d, scratch.lse + j);
     const V32 delta = hn::Load(d, scratch.delta + j);
-    for (int32_t key = 0; key < kTileKeys; ++key) {
-      const size_t at = static_cast<size_t>(key) * kBlockLanes + j;
-      const V32 p =
-          weight(hn::Load(d, scratch.scores + at), lse, hn::Set(di, tile * kTileKeys + key), first, last);
+    for (size_t key = 0; key < keys; ++key) {
+      const size_t at = key * kBlockLanes + j;
+      const V32 p = weight(hn::Load(d, scratch.scores + at), lse,
+                           hn::Set(di, tile * kTileKeys + static_cast<int32_t>(key)), first, last);
       hn::Store(hn::Mul(p, hn::Sub(hn::Load(d, scratch.dscores + at), delta)), d, scratch.dscores + at);
     }
   }
@@ -81,21 +81,24 @@ void query_gradient_block(const AttentionBackArgs& args, const PassArgs& pass, c
   }
   load_lane_numbers(args, segment, block, scratch);
   load_ranges(segment, block, group, forward.window, scratch);
-  load_across(forward.q, segment, block, group, forward.head_dim, forward.scale, scratch.queries_across);
-  load_across(args.dout, segment, block, group, forward.head_dim, 1, scratch.douts_across);
+  load_across(forward.q, segment, block, group, forward.head_dim, forward.scale, scratch.queries,
+              scratch.queries_across);
+  load_across(args.dout, segment, block, group, forward.head_dim, 1, scratch.douts, scratch.douts_across);
   std::memset(scratch.outs_across, 0, columns * kBlockLanes * sizeof(float));
   for (int32_t tile = seen.first / kTileKeys; tile <= seen.last / kTileKeys; ++tile) {
     const int32_t end = std::min((tile + 1) * kTileKeys, seen.last + 1);
     load_tile(pass, block, forward.head_dim, tile, end, forward.carry_k, scratch.keys);
     load_tile(pass, block, forward.head_dim, tile, end, forward.carry_v, scratch.values);
-    tile_by_block(scratch.keys, kTileKeys, scratch.queries_across, head_dim, lanes, scratch.scores);
-    tile_by_block(scratch.values, kTileKeys, scratch.douts_across, head_dim, lanes, scratch.dscores);
-    score_gradients_by_key(scratch, lanes, tile);
-    tile_across_by_block<Start::sum>(scratch.keys, columns, scratch.dscores, kTileKeys, lanes,
-                                     scratch.outs_across, nullptr);
+    const size_t keys = computed_keys(tile, end);
+    tile_by_block(scratch.keys, keys, scratch.queries_across, head_dim, lanes, scratch.scores);
+    tile_by_block(scratch.values, keys, scratch.douts_across, head_dim, lanes, scratch.dscores);
+    score_gradients_by_key(scratch, lanes, keys, tile);
+    tile_across_by_block<Start::sum>(scratch.keys, columns, scratch.dscores, keys, lanes, scratch.outs_across,
+                                     nullptr);
   }
   for (size_t lane = 0; lane < kBlockLanes; ++lane) scratch.sum[lane] = forward.scale;
-  store_across(scratch.outs_across, scratch.sum, segment, block, group, forward.head_dim, args.dq);
+  store_across(scratch.outs_across, scratch.sum, segment, block, group, forward.head_dim, args.dq,
+               scratch.queries);
 }
 
 // scores [lane][key] become p, dscores [lane][key] become p·(dp - delta).
@@ -118,34 +121,6 @@ HWY_INLINE void score_gradients_by_lane(AttentionScratch& scratch, size_t lanes,
   }
 }
 
-// to[lane][e] = factor·matrix[row of lane][head of lane][e], zeros in the lanes behind and up to padded_dim.
-HWY_INLINE void load_block(const Matrix& matrix, const Segment& segment, const LaneBlock& block,
-                           int32_t group, int32_t head_dim, float factor, float* to) {
-  const F32 d;
-  const size_t padded = padded_dim(head_dim);
-  const auto width = static_cast<size_t>(head_dim);
-  for (int32_t lane = 0; lane < kBlockLanes; ++lane) {
-    float* row = to + lane * kTileStride;
-    if (lane >= block.count) {
-      std::memset(row, 0, padded * sizeof(float));
-      continue;
-    }
-    const LaneAddress at = lane_address(segment, block, group, lane);
-    const float* from = matrix.f32() + at.row * matrix.stride + int64_t{at.head} * head_dim;
-    for (size_t e = 0; e < padded; e += kVectorLanes) {
-      const V32 value = e < width ? load_n(from + e, width - e) : hn::Zero(d);
-      hn::StoreU(hn::Mul(value, hn::Set(d, factor)), d, row + e);
-    }
-  }
-}
-
-// to[e][key] = from[key][e].
-HWY_INLINE void turn_tile(const float* from, int32_t head_dim, float* to) {
-  for (int32_t key = 0; key < kTileKeys; ++key) {
-    for (int32_t e = 0; e < head_dim; ++e) to[e * kTileKeys + key] = from[key * kTileStride + e];
-  }
-}
-
 // What one block of query lanes adds to the gradients of the keys at hand.
 HWY_INLINE void add_block(const AttentionBackArgs& args, const Segment& segment, const LaneBlock& block,
                           const KeyBlock& keys, AttentionScratch& scratch) {
@@ -160,8 +135,14 @@ HWY_INLINE void add_block(const AttentionBackArgs& args, const Segment& segment,
   block_by_tile(scratch.queries, lanes, scratch.keys_across, head_dim, scratch.scores);
   block_by_tile(scratch.douts, lanes, scratch.values_across, head_dim, scratch.dscores);
   score_gradients_by_lane(scratch, lanes, keys.tile(), keys.begin, keys.end);
-  block_across_by_block(scratch.scores, scratch.douts, lanes, padded_dim(forward.head_dim), scratch.dvalues);
-  block_across_by_block(scratch.dscores, scratch.queries, lanes, padded_dim(forward.head_dim), scratch.dkeys);
+  // Only keys that are at hand and that the block's last row sees.
+  const int32_t tile_begin = keys.tile() * kTileKeys;
+  const int32_t end = std::min(keys.end, visible(segment, block, group, forward.window).last + 1);
+  const size_t first = static_cast<size_t>(keys.begin - tile_begin) / 8 * 8;
+  const size_t last = computed_keys(keys.tile(), end);
+  const size_t columns = padded_dim(forward.head_dim);
+  block_across_by_block(scratch.scores, scratch.douts, lanes, first, last, columns, scratch.dvalues);
+  block_across_by_block(scratch.dscores, scratch.queries, lanes, first, last, columns, scratch.dkeys);
 }
 
 // The tile rows of `keys` from f32 rows of the carry's gradient, zeros around them.
@@ -188,8 +169,8 @@ void key_gradient_block(const AttentionBackArgs& args, const PassArgs& pass, con
   const AttentionArgs& forward = args.forward;
   load_gradient(forward.carry_k, keys, forward.head_dim, scratch.keys);
   load_gradient(forward.carry_v, keys, forward.head_dim, scratch.values);
-  turn_tile(scratch.keys, forward.head_dim, scratch.keys_across);
-  turn_tile(scratch.values, forward.head_dim, scratch.values_across);
+  transpose(scratch.keys, kTileStride, kTileKeys, forward.head_dim, scratch.keys_across, kTileKeys);
+  transpose(scratch.values, kTileStride, kTileKeys, forward.head_dim, scratch.values_across, kTileKeys);
   load_gradient(args.dk, keys, forward.head_dim, scratch.dkeys);
   load_gradient(args.dv, keys, forward.head_dim, scratch.dvalues);
   visit_lane_blocks_that_see(forward, pass, keys, [&](const Segment& segment, const LaneBlock& block) {

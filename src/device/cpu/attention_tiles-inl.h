@@ -105,11 +105,12 @@ HWY_INLINE void block_by_tile(const float* a, size_t lanes, const float* b, size
   }
 }
 
-/// c[key][e] += Σ_lane a[lane][key]·b[lane][e]; `columns` is head_dim rounded up to 32.
-HWY_INLINE void block_across_by_block(const float* a, const float* b, size_t lanes, size_t columns,
-                                      float* c) {
+/// c[key][e] += Σ_lane a[lane][key]·b[lane][e] for keys [first, last), both multiples of 8; `columns` is
+/// head_dim rounded up to 32.
+HWY_INLINE void block_across_by_block(const float* a, const float* b, size_t lanes, size_t first, size_t last,
+                                      size_t columns, float* c) {
   for (size_t j = 0; j < columns; j += kDimVectors * kVectorLanes) {
-    for (size_t i = 0; i < kTileKeys; i += kDimRows) {
+    for (size_t i = first; i < last; i += kDimRows) {
       register_tile<kDimRows, kDimVectors, 1, kTileKeys, Start::sum>(
           a + i, b + j, kTileStride, lanes, c + i * kTileStride + j, kTileStride, nullptr);
     }
@@ -135,7 +136,13 @@ HWY_INLINE void load_tile_row(const Matrix& matrix, int64_t row, int64_t column,
   for (size_t i = (count + kVectorLanes - 1) / kVectorLanes * kVectorLanes; i < padded; ++i) to[i] = 0;
 }
 
-/// The tile rows [0, end - 64·tile) from the carry, zeros in the rows behind.
+/// Keys of a tile that are computed when the last one wanted is `end` - 1: whole register tiles. The keys
+/// behind are masked in every lane, so leaving them out changes nothing.
+HWY_INLINE size_t computed_keys(int32_t tile, int32_t end) {
+  return (static_cast<size_t>(end - tile * kTileKeys) + 7) / 8 * 8;
+}
+
+/// The tile rows [0, end - 64·tile) from the carry, zeros in the rows behind that are computed.
 HWY_INLINE void load_tile(const PassArgs& pass, const LaneBlock& block, int32_t head_dim, int32_t tile,
                           int32_t end, const Matrix& carry, float* to) {
   KeyRun runs[kTileKeys];
@@ -147,35 +154,92 @@ HWY_INLINE void load_tile(const PassArgs& pass, const LaneBlock& block, int32_t 
                     to + (runs[i].tile_row + r) * kTileStride);
     }
   }
-  for (int32_t r = end - tile * kTileKeys; r < kTileKeys; ++r) {
+  const auto computed = static_cast<int32_t>(computed_keys(tile, end));
+  for (int32_t r = end - tile * kTileKeys; r < computed; ++r) {
     std::memset(to + r * kTileStride, 0, padded_dim(head_dim) * sizeof(float));
   }
 }
 
-/// to[e][lane] = factor·matrix[row of lane][head of lane][e], zeros in the lanes behind.
-HWY_INLINE void load_across(const Matrix& matrix, const Segment& segment, const LaneBlock& block,
-                            int32_t group, int32_t head_dim, float factor, float* to) {
-  for (int32_t lane = 0; lane < block.count; ++lane) {
-    const LaneAddress at = lane_address(segment, block, group, lane);
-    const float* from = matrix.f32() + at.row * matrix.stride + int64_t{at.head} * head_dim;
-    for (int32_t e = 0; e < head_dim; ++e) to[e * kBlockLanes + lane] = from[e] * factor;
+/// to[c][r] = from[r][c] for r < rows, c < columns.
+HWY_INLINE void transpose(const float* HWY_RESTRICT from, ptrdiff_t from_stride, ptrdiff_t rows,
+                          ptrdiff_t columns, float* HWY_RESTRICT to, ptrdiff_t to_stride) {
+  ptrdiff_t whole = 0;  // columns done four at a time
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<float, 4> d;
+  whole = columns / 4 * 4;
+  const ptrdiff_t whole_rows = rows / 4 * 4;
+  for (ptrdiff_t c = 0; c < whole; c += 4) {
+    for (ptrdiff_t r = 0; r < whole_rows; r += 4) {
+      const float* p = from + r * from_stride + c;
+      const auto row0 = hn::LoadU(d, p);
+      const auto row1 = hn::LoadU(d, p + from_stride);
+      const auto row2 = hn::LoadU(d, p + 2 * from_stride);
+      const auto row3 = hn::LoadU(d, p + 3 * from_stride);
+      const auto low02 = hn::InterleaveLower(d, row0, row2);
+      const auto low13 = hn::InterleaveLower(d, row1, row3);
+      const auto high02 = hn::InterleaveUpper(d, row0, row2);
+      const auto high13 = hn::InterleaveUpper(d, row1, row3);
+      float* q = to + c * to_stride + r;
+      hn::StoreU(hn::InterleaveLower(d, low02, low13), d, q);
+      hn::StoreU(hn::InterleaveUpper(d, low02, low13), d, q + to_stride);
+      hn::StoreU(hn::InterleaveLower(d, high02, high13), d, q + 2 * to_stride);
+      hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, q + 3 * to_stride);
+    }
+    for (ptrdiff_t r = whole_rows; r < rows; ++r) {
+      for (ptrdiff_t i = 0; i < 4; ++i) to[(c + i) * to_stride + r] = from[r * from_stride + c + i];
+    }
   }
-  for (int32_t e = 0; e < head_dim; ++e) {
-    for (int32_t lane = block.count; lane < kBlockLanes; ++lane) to[e * kBlockLanes + lane] = 0;
-  }
-  for (size_t e = static_cast<size_t>(head_dim); e < padded_dim(head_dim); ++e) {
-    std::memset(to + e * kBlockLanes, 0, kBlockLanes * sizeof(float));
+#endif
+  for (ptrdiff_t c = whole; c < columns; ++c) {
+    for (ptrdiff_t r = 0; r < rows; ++r) to[c * to_stride + r] = from[r * from_stride + c];
   }
 }
 
-/// matrix[row of lane][head of lane][e] = from[e][lane]·factors[lane] + 0: the sum makes a negative zero
-/// positive, so that a tile in which nothing was visible leaves no trace.
+/// to[lane][e] = factor·matrix[row of lane][head of lane][e], zeros in the lanes behind and up to padded_dim.
+HWY_INLINE void load_block(const Matrix& matrix, const Segment& segment, const LaneBlock& block,
+                           int32_t group, int32_t head_dim, float factor, float* to) {
+  const F32 d;
+  const size_t padded = padded_dim(head_dim);
+  const auto width = static_cast<size_t>(head_dim);
+  for (int32_t lane = 0; lane < kBlockLanes; ++lane) {
+    float* row = to + lane * kTileStride;
+    if (lane >= block.count) {
+      std::memset(row, 0, padded * sizeof(float));
+      continue;
+    }
+    const LaneAddress at = lane_address(segment, block, group, lane);
+    const float* from = matrix.f32() + at.row * matrix.stride + int64_t{at.head} * head_dim;
+    size_t e = 0;
+    for (; e < width; e += kVectorLanes) {
+      hn::StoreU(hn::Mul(load_n(from + e, width - e), hn::Set(d, factor)), d, row + e);
+    }
+    for (; e < padded; ++e) row[e] = 0;
+  }
+}
+
+/// to[e][lane] of the same, by way of `rows`.
+HWY_INLINE void load_across(const Matrix& matrix, const Segment& segment, const LaneBlock& block,
+                            int32_t group, int32_t head_dim, float factor, float* rows, float* to) {
+  load_block(matrix, segment, block, group, head_dim, factor, rows);
+  transpose(rows, kTileStride, kBlockLanes, head_dim, to, kBlockLanes);
+}
+
+/// matrix[row of lane][head of lane][e] = from[e][lane]·factors[lane] + 0, by way of `rows`: the sum makes a
+/// negative zero positive, so that a tile in which nothing was visible leaves no trace.
 HWY_INLINE void store_across(const float* from, const float* factors, const Segment& segment,
-                             const LaneBlock& block, int32_t group, int32_t head_dim, const Matrix& matrix) {
+                             const LaneBlock& block, int32_t group, int32_t head_dim, const Matrix& matrix,
+                             float* rows) {
+  const F32 d;
+  const auto width = static_cast<size_t>(head_dim);
+  transpose(from, kBlockLanes, head_dim, kBlockLanes, rows, kTileStride);
   for (int32_t lane = 0; lane < block.count; ++lane) {
     const LaneAddress at = lane_address(segment, block, group, lane);
     float* to = matrix.f32() + at.row * matrix.stride + int64_t{at.head} * head_dim;
-    for (int32_t e = 0; e < head_dim; ++e) to[e] = from[e * kBlockLanes + lane] * factors[lane] + 0.0F;
+    const float* row = rows + lane * kTileStride;
+    const V32 factor = hn::Set(d, factors[lane]);
+    for (size_t e = 0; e < width; e += kVectorLanes) {
+      store_n(hn::MulAdd(load_n(row + e, width - e), factor, hn::Zero(d)), to + e, width - e);
+    }
   }
 }
 
