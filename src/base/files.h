@@ -88,8 +88,8 @@ class AppendFile {
 /// Renames a file or folder. Throws Error(io) naming it.
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// Called before each write with the bytes about to be written, and with 0 before each rename; a test makes
-/// the n-th one throw, or the process die there.
+/// Called before each write with the bytes about to be written, and with 0 before renames and removals; a
+/// test makes the n-th one throw Error(io), or the process die there.
 extern std::function<void(size_t bytes)> g_write_fault;
 
 }  // namespace retro

@@ -40,6 +40,7 @@ class MetricsLog {
   void sync();
 
  private:
+  void keep_events(std::string_view text, OutputFile& kept);
   void turn_off(const std::exception& failure);
 
   std::optional<AppendFile> file_;
