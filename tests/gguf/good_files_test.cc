@@ -7,6 +7,7 @@
 #include "gguf/reader.h"
 #include "gguf/writer.h"
 #include "tests/gguf/raw_file.h"
+#include "tests/support/temp_folder.h"
 
 namespace retro::gguf {
 namespace {
@@ -15,7 +16,8 @@ using test::as_bytes;
 using test::RawFile;
 
 std::filesystem::path temporary(const std::string& name) {
-  return std::filesystem::path(testing::TempDir()) / ("good_files_test_" + name);
+  static const support::TempFolder folder;
+  return folder / name;
 }
 
 /// The message of the Error that `work` throws.

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "gguf/reader.h"
 #include "gguf/writer.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/toy_gguf.h"
 
 namespace retro::gguf {
@@ -17,9 +18,6 @@ namespace fs = std::filesystem;
 class Split : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / "split_test";
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     test::write_toy_model(folder_ / "whole.gguf", {});
     whole_ = std::make_unique<Reader>(folder_ / "whole.gguf");
     for (int number = 0; number < 3; ++number) write_part(number);
@@ -70,7 +68,7 @@ class Split : public testing::Test {
     for (const std::string& text : says) EXPECT_NE(message.find(text), std::string::npos) << message;
   }
 
-  fs::path folder_;
+  support::TempFolder folder_;
   std::unique_ptr<Reader> whole_;
 };
 

@@ -6,13 +6,15 @@
 #include "base/files.h"
 #include "gguf/reader.h"
 #include "tensor/dequantize.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/toy_gguf.h"
 
 namespace retro::gguf {
 namespace {
 
 std::filesystem::path temporary(const std::string& name) {
-  return std::filesystem::path(testing::TempDir()) / ("toy_test_" + name);
+  static const support::TempFolder folder;
+  return folder / name;
 }
 
 double standard_deviation(const Tensor& tensor) {

@@ -13,12 +13,14 @@
 #include "tensor/dequantize.h"
 #include "tensor/half.h"
 #include "tests/support/cache.h"
+#include "tests/support/temp_folder.h"
 
 namespace retro::gguf {
 namespace {
 
 std::filesystem::path temporary(const std::string& name) {
-  return std::filesystem::path(testing::TempDir()) / ("writer_test_" + name);
+  static const support::TempFolder folder;
+  return folder / name;
 }
 
 std::string bytes_of(const Writer& writer) {
@@ -159,7 +161,6 @@ TEST(Writer, ARealModelCopiedEntryByEntryIsTheSameModel) {
   const auto b = copy.files()[0].bytes();
   ASSERT_EQ(a.size(), b.size());
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size()), 0);
-  std::filesystem::remove(temporary("copy.gguf"));
 }
 
 TEST(Writer, NamesMustBeNewAndFit) {
