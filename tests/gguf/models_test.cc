@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <map>
 
+#include "base/hash.h"
 #include "gguf/reader.h"
+#include "tensor/dequantize.h"
 #include "tests/support/cache.h"
 
 namespace retro::gguf {
@@ -76,6 +78,27 @@ TEST(RealModels, TheFingerprintIsThatOfAnIndependentReader) {
   EXPECT_EQ(Reader(test::cached("smollm2-135m-q4_1.gguf")).fingerprint(), "9bf665d53891b9968ad84e66dcab2586");
   EXPECT_EQ(Reader(test::cached("gemma3-270m-q4_k_m.gguf")).fingerprint(),
             "5f370e97481b04397b4eb8b307bbd571");
+}
+
+/// XXH3-128 over all values in table order, decoded row by row.
+std::string decoded_hash(const Reader& model) {
+  Hasher hasher;
+  for (const Tensor& tensor : model.tensors()) {
+    std::vector<float> row(static_cast<size_t>(tensor.cols()));
+    const int64_t stride = tensor::row_bytes(tensor.dtype, tensor.cols());
+    for (int64_t i = 0; i < tensor.rows(); ++i) {
+      tensor::dequantize_row(tensor.dtype, tensor.data + i * stride, row.data(), tensor.cols());
+      hasher.update(std::as_bytes(std::span(row)));
+    }
+  }
+  return hasher.hex();
+}
+
+// As tools/references/decoded_hash.py computes it from what the gguf package decodes.
+TEST(RealModels, EveryWeightIsDecodedAsThePackageDoes) {
+  EXPECT_EQ(decoded_hash(Reader(test::cached("smollm2-135m-q4_1.gguf"))), "cf38caba3a20a1c4ea43e2dc8ec4b59e");
+  EXPECT_EQ(decoded_hash(Reader(test::cached("gemma3-270m-q4_k_m.gguf"))),
+            "5fcbb91c54170d791a89b22535b442e8");
 }
 
 }  // namespace
