@@ -16,6 +16,7 @@ struct MessageStyle {
   bool content_parts = false;      ///< content as a list of parts; text otherwise
   bool arguments_as_text = false;  ///< a call's arguments as JSON text; an object otherwise
   bool null_beside_calls = false;  ///< missing content beside calls is null; empty text otherwise
+  bool tools_left_out = false;     ///< without tools the variable is undefined; None otherwise
 };
 
 /// The text of a message's content: a string, text parts joined, or missing. Throws Error(data).

@@ -100,16 +100,9 @@ const ToolMarkup* find_markup(const Rendered& rendered) {
   return nullptr;
 }
 
-}  // namespace
-
-TemplateAbilities probe_template(const RenderProbe& render) {
-  TemplateAbilities abilities;
+/// Adds what the template does with tools and calls.
+TemplateAbilities with_calls(const RenderProbe& render, TemplateAbilities abilities) {
   const Json plain = Json::array({{{"role", "user"}, {"content", kWord}}});
-  if (!shows(attempt(render, plain, nullptr, abilities.style, true), kWord)) {
-    MessageStyle parts;
-    parts.content_parts = true;
-    if (shows(attempt(render, plain, nullptr, parts, true), kWord)) abilities.style = parts;
-  }
   const Json tools = sentinel_tools();
   abilities.declares_tools = shows(attempt(render, plain, &tools, abilities.style, true), kTool);
 
@@ -130,6 +123,24 @@ TemplateAbilities probe_template(const RenderProbe& render) {
     }
   }
   return abilities;
+}
+
+}  // namespace
+
+TemplateAbilities probe_template(const RenderProbe& render) {
+  TemplateAbilities abilities;
+  const Json plain = Json::array({{{"role", "user"}, {"content", kWord}}});
+  for (const bool left_out : {false, true}) {
+    for (const bool parts : {false, true}) {
+      MessageStyle style;
+      style.content_parts = parts;
+      style.tools_left_out = left_out;
+      if (!shows(attempt(render, plain, nullptr, style, true), kWord)) continue;
+      abilities.style = style;
+      return with_calls(render, abilities);
+    }
+  }
+  return with_calls(render, abilities);
 }
 
 }  // namespace retro::text

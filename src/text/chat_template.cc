@@ -58,7 +58,7 @@ struct ChatTemplate::Impl {
   void check_calls_written(const Conversation& conversation, const Rendered& rendered) const;
   size_t find_cut(const Conversation& conversation, const Rendered& full, TrainedTurn& turn,
                   size_t from) const;
-  void find_span(const Rendered& full, bool whole_turn, size_t from, TrainedTurn& turn) const;
+  void find_span(const Json& message, const Rendered& full, size_t from, TrainedTurn& turn) const;
   void check_parses_back(const Json& message, const Rendered& full, const TrainedTurn& turn) const;
   size_t end_token(std::string_view text, size_t& at) const;
 
@@ -82,7 +82,8 @@ Rendered ChatTemplate::Impl::render(const Json& messages, size_t count, const Js
             bind(name, jinja::from_json(value, Origin(-1, Field::variable), arena));
           }
         }
-        bind("tools", make_tools(tools, arena));
+        const jinja::Value declared = make_tools(tools, arena);
+        if (!declared.is(jinja::Kind::none) || !style.tools_left_out) bind("tools", declared);
         bind("messages", make_messages(messages, count, style, arena));
         bind("add_generation_prompt", jinja::Value::of(add_generation_prompt));
       },
@@ -164,16 +165,22 @@ size_t ChatTemplate::Impl::find_cut(const Conversation& conversation, const Rend
   return from;
 }
 
-void ChatTemplate::Impl::find_span(const Rendered& full, bool whole_turn, size_t from,
+/// From the cut on: the message's own bytes, what the template writes between them, and the first end token
+/// behind them. Another message's bytes end the search.
+void ChatTemplate::Impl::find_span(const Json& message, const Rendered& full, size_t from,
                                    TrainedTurn& turn) const {
   bool any = false;
+  bool whole_turn = false;
+  size_t content_end = from;
   turn.begin = turn.end = turn.cut;
   for (const Run& run : full.runs) {
     if (run.end <= turn.cut || run.end <= from) continue;
     if (is_own(run, turn.message)) {
-      if (!any) turn.begin = whole_turn ? turn.cut : std::max(run.begin, turn.cut);
+      if (!any) turn.begin = std::max(run.begin, turn.cut);
       any = true;
       turn.end = run.end;
+      whole_turn |= run.origin.field == Field::calls || run.origin.field == Field::reasoning;
+      if (run.origin.field == Field::content || run.origin.field == Field::raw) content_end = run.end;
       continue;
     }
     if (run.origin.message >= 0 && run.origin.message != static_cast<int32_t>(turn.message)) break;
@@ -185,6 +192,25 @@ void ChatTemplate::Impl::find_span(const Rendered& full, bool whole_turn, size_t
     turn.closed = true;
     break;
   }
+  if (!any) {
+    turn.whole = without_space(content_text(message, turn.message)).empty();
+    return;
+  }
+  const std::string_view text = full.text;
+  const std::string content = without_space(content_text(message, turn.message));
+  turn.whole = without_space(text.substr(from, content_end - from)).ends_with(content);
+  for (const char* key : {"reasoning_content", "reasoning", "thinking"}) {
+    const auto given = message.find(key);
+    if (given == message.end() || !given->is_string()) continue;
+    const std::string shown = without_space(text.substr(from, turn.end - from));
+    turn.whole &= shown.find(without_space(given->get_ref<const std::string&>())) != std::string::npos;
+  }
+  // A space the template puts before the content, or a mark of the content that it writes anew (`<think>`),
+  // is the model's to generate.
+  const std::string lead = without_space(text.substr(turn.cut, turn.begin - turn.cut));
+  const bool rewritten = !lead.empty() && content.starts_with(lead) &&
+                         without_space(text.substr(turn.cut, turn.end - turn.cut)).starts_with(content);
+  if (whole_turn || lead.empty() || rewritten) turn.begin = turn.cut;
 }
 
 void ChatTemplate::Impl::check_parses_back(const Json& message, const Rendered& full,
@@ -241,20 +267,7 @@ TrainingRendering ChatTemplate::render_training(const Conversation& conversation
     TrainedTurn turn;
     turn.message = i;
     turn.cut = impl_->find_cut(conversation, result.rendered, turn, from);
-    const bool structured = !declared_calls(message, i).empty() && !message.value("raw", false);
-    const Run* reasoning = nullptr;
-    for (const Run& run : result.rendered.runs) {
-      if (run.origin == Origin(static_cast<int32_t>(i), Field::reasoning)) reasoning = &run;
-    }
-    impl_->find_span(result.rendered, structured || reasoning != nullptr, from, turn);
-    const std::string shown =
-        without_space(std::string_view(result.rendered.text).substr(turn.cut, turn.end - turn.cut));
-    turn.whole = shown.find(without_space(content_text(message, i))) != std::string::npos;
-    for (const char* key : {"reasoning_content", "reasoning", "thinking"}) {
-      const auto given = message.find(key);
-      if (given == message.end() || !given->is_string()) continue;
-      turn.whole &= shown.find(without_space(given->get_ref<const std::string&>())) != std::string::npos;
-    }
+    impl_->find_span(message, result.rendered, from, turn);
     if (turn.end > turn.begin) impl_->check_parses_back(message, result.rendered, turn);
     from = turn.end;
     result.turns.push_back(turn);

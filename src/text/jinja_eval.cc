@@ -106,7 +106,8 @@ void Interpreter::bind(uint32_t id, const Value& value) {
       return;
     }
   }
-  arena_.charge(sizeof(scope_->values[0]));
+  // A scope that is used again has the room already.
+  if (scope_->values.size() == scope_->values.capacity()) arena_.charge(sizeof(scope_->values[0]));
   scope_->values.emplace_back(id, value);
 }
 

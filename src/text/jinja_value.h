@@ -99,8 +99,8 @@ struct Object {
 
 /// What a rendering may spend; a template that needs more is refused.
 struct Limits {
-  uint64_t steps = 6'000'000;
-  uint64_t bytes = 384ULL << 20;
+  uint64_t steps = 4'000'000;
+  uint64_t bytes = 192ULL << 20;
   int depth = 1200;
 };
 

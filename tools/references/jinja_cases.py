@@ -1,11 +1,14 @@
 """Small Jinja templates and what Python's jinja2 makes of them, into tests/data/jinja_cases.json.
 
-The environment is the one of render_templates.py. A template that raises is recorded as an error. Needs: jinja2.
+The environment is the one of render_templates.py. A template that raises is recorded as an error.
 """
 
 import json
+import pathlib
 
-from render_templates import ROOT, environment
+from render_templates import make_environment
+
+OUT = pathlib.Path(__file__).resolve().parents[2] / "tests/data/jinja_cases.json"
 
 CONTEXT = {
     "s": "Hello, World",
@@ -96,7 +99,7 @@ TEMPLATES = [
 
 
 def main():
-    env = environment()
+    env = make_environment()
     cases = []
     for template in [f"{{{{ {each} }}}}" for each in EXPRESSIONS] + TEMPLATES:
         case = {"template": template}
@@ -105,8 +108,7 @@ def main():
         except Exception as error:  # whatever is raised is the expectation
             case["error"] = f"{type(error).__name__}: {error}"
         cases.append(case)
-    out = ROOT / "tests/data/jinja_cases.json"
-    out.write_text(json.dumps({"context": CONTEXT, "cases": cases}, indent=1, ensure_ascii=False) + "\n")
+    OUT.write_text(json.dumps({"context": CONTEXT, "cases": cases}, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

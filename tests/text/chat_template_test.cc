@@ -1,0 +1,350 @@
+#include "text/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "gguf/reader.h"
+#include "tests/support/cache.h"
+#include "text/known_templates.h"
+
+namespace retro::text {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+ChatTemplate chatml(std::string_view source) {
+  return ChatTemplate(source, {"", "<|im_end|>", {"<|im_end|>"}});
+}
+
+ChatTemplate smollm2() {
+  const gguf::Reader file(test::cached("smollm2-135m-q4_1.gguf"));
+  return chatml(file.get_string("tokenizer.chat_template"));
+}
+
+ChatTemplate of_package(const std::string& name, TemplateTokens tokens = {"<s>", "</s>", {"<|im_end|>"}}) {
+  return ChatTemplate(read_file(test::cached("llama_models/templates/" + name + ".jinja")),
+                      std::move(tokens));
+}
+
+Json messages(std::string_view text) {
+  return Json::parse(text);
+}
+
+/// The training rendering, cuts as |, trained bytes in {…}.
+std::string marked(const ChatTemplate& chat, const Json& conversation, const Json* tools = nullptr) {
+  const TrainingRendering training = chat.render_training({&conversation, tools});
+  std::string out = training.rendered.text;
+  for (auto turn = training.turns.rbegin(); turn != training.turns.rend(); ++turn) {
+    out.insert(turn->end, "}");
+    out.insert(turn->begin, "{");
+    out.insert(turn->cut, "|");
+  }
+  return out;
+}
+
+std::string error_of(const ChatTemplate& chat, const Json& conversation, const Json* tools = nullptr) {
+  try {
+    chat.render_training({&conversation, tools});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+constexpr std::string_view kHi =
+    R"([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hi"},
+  {"role": "user", "content": "assistant"}, {"role": "assistant", "content": "hi"}])";
+
+TEST(ChatTemplate, SpansAreFoundByConstructionWhereTextsRepeat) {
+  EXPECT_EQ(
+      marked(smollm2(), messages(kHi)),
+      "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+      "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n|{hi<|im_end|>}\n"
+      "<|im_start|>user\nassistant<|im_end|>\n<|im_start|>assistant\n|{hi<|im_end|>}\n");
+  const std::string gemma =
+      "<bos><start_of_turn>user\nhi<end_of_turn>\n<start_of_turn>model\n|{hi<end_of_turn>}\n"
+      "<start_of_turn>user\nassistant<end_of_turn>\n<start_of_turn>model\n|{hi<end_of_turn>}\n";
+  const TemplateTokens tokens = {"<bos>", "<eos>", {"<eos>", "<end_of_turn>"}};
+  EXPECT_EQ(marked(of_package("google-gemma-2-2b-it", tokens), messages(kHi)), gemma);
+  EXPECT_EQ(marked(ChatTemplate(known_template("gemma3").value(), tokens), messages(kHi)), gemma);
+}
+
+TEST(ChatTemplate, SpansOfOffsetsAreAsTabled) {
+  const Json conversation = messages(kHi);
+  const auto turns = smollm2().render_training({&conversation}).turns;
+  ASSERT_EQ(turns.size(), 2U);
+  // <|im_start|>system\n 19, its text 68, <|im_end|>\n 11; a user's turn 17 + 2 + 11, an assistant's head 22,
+  // its end 10 and a newline that is not trained; the second question is 9 letters.
+  const size_t first = 19 + 68 + 11 + (17 + 2 + 11) + 22;
+  const size_t second = first + (2 + 10 + 1) + (17 + 9 + 11) + 22;
+  const size_t expected[2][4] = {{1, first, first, first + 12}, {3, second, second, second + 12}};
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(turns[i].message, expected[i][0]);
+    EXPECT_EQ(turns[i].cut, expected[i][1]);
+    EXPECT_EQ(turns[i].begin, expected[i][2]);
+    EXPECT_EQ(turns[i].end, expected[i][3]);
+    EXPECT_TRUE(turns[i].closed && turns[i].follows_prompt && turns[i].whole);
+  }
+}
+
+TEST(ChatTemplate, ControlTokensInMessagesStayText) {
+  const Json conversation = messages(R"([{"role": "user", "content": "a<|im_end|>b"},
+    {"role": "assistant", "content": "x<|im_end|>\n<|im_start|>user\ny"}])");
+  const TrainingRendering training = smollm2().render_training({&conversation});
+  const TrainedTurn& turn = training.turns.at(0);
+  EXPECT_EQ(training.rendered.text.substr(turn.begin, turn.end - turn.begin),
+            "x<|im_end|>\n<|im_start|>user\ny<|im_end|>");
+  std::string control;
+  for (const auto& run : training.rendered.runs) {
+    if (run.origin.control_tokens_count())
+      control += training.rendered.text.substr(run.begin, run.end - run.begin);
+  }
+  EXPECT_EQ(
+      control,
+      "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+      "<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n<|im_end|>\n");
+}
+
+TEST(ChatTemplate, RawTurnsKeepTheirControlTokens) {
+  const Json conversation = messages(R"([{"role": "user", "content": "q"},
+    {"role": "assistant", "content": "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>",
+     "raw": true, "tool_calls": [{"function": {"name": "f", "arguments": "{\"x\":1}"}}]}])");
+  const TrainingRendering training = smollm2().render_training({&conversation});
+  const TrainedTurn& turn = training.turns.at(0);
+  EXPECT_EQ(training.rendered.text.substr(turn.begin, turn.end - turn.begin),
+            "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call><|im_end|>");
+  for (const auto& run : training.rendered.runs) {
+    EXPECT_TRUE(run.origin.message != 1 || run.origin.control_tokens_count());
+  }
+  Json other = conversation;
+  other[1]["tool_calls"][0]["function"]["arguments"] = {{"x", 2}};
+  EXPECT_EQ(error_of(smollm2(), other),
+            "message 2: the turn as written gives 1 tool call other than the 1 in 'tool_calls'");
+}
+
+constexpr std::string_view kTools = R"([{"name": "find", "description": "Finds it.",
+  "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}])";
+
+Json call_record(const Json& arguments, const Json* content) {
+  Json record = messages(R"([{"role": "user", "content": "find it"}, {"role": "assistant",
+    "tool_calls": [{"id": "call00000", "type": "function", "function": {"name": "find"}}]},
+    {"role": "tool", "tool_call_id": "call00000", "name": "find", "content": "none"},
+    {"role": "assistant", "content": "It is not there."}])");
+  record[1]["tool_calls"][0]["function"]["arguments"] = arguments;
+  if (content != nullptr) record[1]["content"] = *content;
+  return record;
+}
+
+TEST(ChatTemplate, ArgumentsAsTextOrObjectAndMissingContentRenderAlike) {
+  const Json tools = messages(kTools);
+  const Json null;
+  const Json empty = "";
+  const std::vector<std::string> arguments = {"{}", R"({"q": null})", R"({"q": "It's \"x\"\n<a>"})"};
+  const std::vector<std::string> written = {"{}", R"({"q": null})", R"({"q": "It's \"x\"\n<a>"})"};
+  for (const std::string name : {"Qwen-Qwen2.5-7B-Instruct", "Qwen-Qwen3-0.6B",
+                                 "NousResearch-Hermes-3-Llama-3.1-8B-tool_use", "ibm-granite-granite-4.0"}) {
+    const ChatTemplate chat = of_package(name, {"<s>", "</s>", {"<|im_end|>", "<|end_of_text|>"}});
+    EXPECT_TRUE(chat.declares_tools()) << name;
+    EXPECT_TRUE(chat.writes_tool_calls()) << name;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      std::vector<std::string> seen;
+      for (const Json& spelled : {Json(arguments[i]), Json::parse(arguments[i])}) {
+        for (const Json* content : {static_cast<const Json*>(nullptr), &null, &empty}) {
+          seen.push_back(marked(chat, call_record(spelled, content), &tools));
+        }
+      }
+      for (const std::string& each : seen) EXPECT_EQ(each, seen[0]) << name;
+      EXPECT_NE(seen[0].find("\"arguments\": " + written[i]), std::string::npos) << name << "\n" << seen[0];
+      EXPECT_EQ(seen[0].find("None"), std::string::npos) << name << "\n" << seen[0];
+    }
+  }
+}
+
+TEST(ChatTemplate, AStructuredCallIsTrainedFromItsGenerationPromptToItsEnd) {
+  const Json tools = messages(kTools);
+  const std::string text =
+      marked(of_package("Qwen-Qwen2.5-7B-Instruct"), call_record({{"q", "a"}}, nullptr), &tools);
+  EXPECT_EQ(text.substr(text.find("<|im_start|>user")),
+            "<|im_start|>user\nfind it<|im_end|>\n<|im_start|>assistant\n|{<tool_call>\n"
+            "{\"name\": \"find\", \"arguments\": {\"q\": \"a\"}}\n</tool_call><|im_end|>}\n"
+            "<|im_start|>user\n<tool_response>\nnone\n</tool_response><|im_end|>\n"
+            "<|im_start|>assistant\n|{It is not there.<|im_end|>}\n");
+}
+
+TEST(ChatTemplate, ACallThatTheTemplateDropsIsRefused) {
+  const Json record = call_record({{"q", "a"}}, nullptr);
+  EXPECT_FALSE(smollm2().declares_tools());
+  EXPECT_FALSE(smollm2().writes_tool_calls());
+  EXPECT_EQ(
+      error_of(smollm2(), record),
+      "message 2: the model's chat template does not write its tool calls; write the turn as the model shall "
+      "generate it and mark it \"raw\": true");
+}
+
+TEST(ChatTemplate, ACallThatWouldNotParseBackIsRefused) {
+  // This template writes arguments with Python's quotes where they are an object and drops what JSON needs
+  // else.
+  const ChatTemplate chat = chatml(
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}"
+      "<tool_call>{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson | "
+      "replace('\\\\n', '\\n') }}}</tool_call>{% endfor %}<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
+  EXPECT_EQ(error_of(chat, call_record({{"q", "plain"}}, nullptr)), "");
+  EXPECT_EQ(error_of(chat, call_record({{"q", "two\nlines"}}, nullptr)),
+            "message 2: its tool calls do not parse back: the text between <tool_call> and </tool_call> is "
+            "no JSON");
+}
+
+TEST(ChatTemplate, WholeTurnsAreTrainedWhereTheyReason) {
+  const Json thinking = messages(R"([{"role": "user", "content": "q"},
+    {"role": "assistant", "content": "a", "reasoning_content": "r"}])");
+  EXPECT_EQ(marked(of_package("Qwen-Qwen3-0.6B"), thinking),
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n|{<think>\nr\n</think>\n\na<|im_end|>}\n");
+  const Json inside = messages(R"([{"role": "user", "content": "q"},
+    {"role": "assistant", "content": "<think>\nr\n</think>\n\na"}])");
+  EXPECT_EQ(marked(of_package("Qwen-Qwen3-0.6B"), inside), marked(of_package("Qwen-Qwen3-0.6B"), thinking));
+}
+
+TEST(ChatTemplate, AnswersBehindATemplatesOwnThinkBlockAreTrainedAlone) {
+  const Json plain = messages(R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])");
+  const ChatTemplate chat = chatml(
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}<think></think>{% "
+      "endif %}"
+      "{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif "
+      "%}");
+  EXPECT_EQ(marked(chat, plain),
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n|<think></think>{a<|im_end|>}\n");
+}
+
+TEST(ChatTemplate, ATemplateThatStripsEarlierThinkingSaysSo) {
+  const Json conversation = messages(R"([{"role": "user", "content": "q"},
+    {"role": "assistant", "content": "<think>\nr\n</think>\n\na"}, {"role": "user", "content": "q"},
+    {"role": "assistant", "content": "<think>\ns\n</think>\n\nb"}])");
+  const auto qwen3 = of_package("Qwen-Qwen3-0.6B").render_training({&conversation}).turns;
+  EXPECT_FALSE(qwen3.at(0).whole);
+  EXPECT_TRUE(qwen3.at(1).whole);
+  const auto r1 = of_package("deepseek-ai-DeepSeek-R1-Distill-Qwen-32B",
+                             {"<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", {"<｜end▁of▁sentence｜>"}})
+                      .render_training({&conversation})
+                      .turns;
+  EXPECT_FALSE(r1.at(0).whole || r1.at(1).whole);
+  EXPECT_FALSE(r1.at(0).follows_prompt);
+}
+
+TEST(ChatTemplate, AGenerationPromptThatTheTurnDoesNotFollowIsHandledByTheFullRendering) {
+  const ChatTemplate chat = chatml(
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}");
+  const Json conversation =
+      messages(R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])");
+  EXPECT_EQ(marked(chat, conversation),
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n|{a<|im_end|>}\n");
+  EXPECT_FALSE(chat.render_training({&conversation}).turns.at(0).follows_prompt);
+}
+
+TEST(ChatTemplate, ACallWhoseBeginIsUnknownIsRefused) {
+  // The generation prompt opens a thought that the template leaves out of finished turns.
+  const Json tools = messages(kTools);
+  const ChatTemplate chat = of_package("Qwen-QwQ-32B");
+  EXPECT_TRUE(chat.writes_tool_calls());
+  EXPECT_NE(error_of(chat, call_record({{"q", "a"}}, nullptr), &tools)
+                .find("message 2: the model's chat template does not write this turn behind its own "
+                      "generation prompt"),
+            std::string::npos);
+}
+
+TEST(ChatTemplate, ATurnWithoutEndTokenIsNotClosed) {
+  const ChatTemplate chat = chatml("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
+  const Json conversation = messages(kHi);
+  const auto turns = chat.render_training({&conversation}).turns;
+  EXPECT_FALSE(turns.at(0).closed || turns.at(1).closed);
+}
+
+TEST(ChatTemplate, ContentPartsJoinAndErrorsAreMarked) {
+  const Json parts = messages(R"([{"role": "user", "content": [{"type": "text", "text": "h"},
+    {"type": "text", "text": "i"}]}, {"role": "assistant", "content": "hi"},
+    {"role": "user", "content": "assistant"}, {"role": "assistant", "content": "hi"}])");
+  EXPECT_EQ(marked(smollm2(), parts), marked(smollm2(), messages(kHi)));
+  Json failed = call_record({{"q", "a"}}, nullptr);
+  failed[2]["is_error"] = true;
+  const Json tools = messages(kTools);
+  EXPECT_NE(marked(of_package("Qwen-Qwen2.5-7B-Instruct"), failed, &tools).find("\nERROR: none\n"),
+            std::string::npos);
+}
+
+TEST(ChatTemplate, ATemplateThatReadsOnlyPartsIsGivenThem) {
+  const ChatTemplate chat = chatml(
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{% for part in m.content %}{% if part.type == 'text' "
+      "%}"
+      "{{ part.text }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
+  const Json conversation =
+      messages(R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])");
+  EXPECT_EQ(marked(chat, conversation),
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n|{a<|im_end|>}\n");
+}
+
+TEST(ChatTemplate, BadMessagesAreNamed) {
+  const auto error = [](std::string_view text) { return error_of(smollm2(), messages(text)); };
+  EXPECT_EQ(error(R"([{"role": "user", "content": 5}])"), "message 1: 'content' is text or a list of parts");
+  EXPECT_EQ(error(R"([{"role": "user", "content": "a"}, "b"])"), "message 2 is an object");
+  EXPECT_EQ(error(R"([{"content": "a"}])"), "message 1 needs a 'role'");
+  EXPECT_EQ(error(R"([{"role": "user", "content": [{"type": "image"}]}])"),
+            "message 1: a part of 'content' is {\"type\": \"text\", \"text\": …}");
+  EXPECT_EQ(
+      error(R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "[1]"}}]}])"),
+      "message 1: the arguments of the call to 'f' are an object, or text that holds one");
+  EXPECT_EQ(error(R"([{"role": "assistant", "tool_calls": [5]}])"),
+            "message 1: a tool call is {\"function\": {\"name\": …, \"arguments\": …}}");
+  EXPECT_EQ(error(R"({"role": "user"})"), "'messages' is a list");
+  const Json deep = Json::parse("[{\"role\": \"user\", \"content\": \"a\", \"x\": " + std::string(3000, '[') +
+                                std::string(3000, ']') + "}]");
+  EXPECT_EQ(error_of(smollm2(), deep), "message 1: nested deeper than 200 levels");
+}
+
+TEST(ChatTemplate, ATemplatesRefusalIsADataError) {
+  const Json conversation =
+      messages(R"([{"role": "system", "content": "s"}, {"role": "user", "content": "u"}])");
+  const ChatTemplate chat = of_package("google-gemma-2-2b-it");
+  try {
+    chat.render({&conversation}, true);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    EXPECT_EQ(std::string(error.what()),
+              "the model's chat template refuses this conversation: System role not supported");
+  }
+}
+
+TEST(ChatTemplate, VariablesReachTheTemplate) {
+  const Json conversation = messages(R"([{"role": "user", "content": "q"}])");
+  const Json variables = {{"enable_thinking", false}};
+  const ChatTemplate chat = of_package("Qwen-Qwen3-0.6B");
+  EXPECT_EQ(chat.render({&conversation, nullptr, &variables}, true).text,
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n");
+  EXPECT_EQ(chat.render({&conversation}, true).text,
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST(ChatTemplate, GemmasFormatLeadsWithTheSystemText) {
+  const ChatTemplate chat(known_template("gemma3").value(), {"<bos>", "<eos>", {"<end_of_turn>"}});
+  const Json conversation = messages(R"([{"role": "system", "content": " be brief\n"},
+    {"role": "user", "content": " u "}])");
+  EXPECT_EQ(chat.render({&conversation}, true).text,
+            "<bos><start_of_turn>user\nbe brief\n\nu<end_of_turn>\n<start_of_turn>model\n");
+  EXPECT_FALSE(known_template("llama"));
+}
+
+TEST(ChatTemplate, HostileTemplatesEndInAnError) {
+  const ChatTemplate chat =
+      chatml("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}");
+  const Json conversation = messages(kHi);
+  EXPECT_NE(error_of(chat, conversation).find("chat template, line 1: the template needs more than"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace retro::text
