@@ -1,89 +1,98 @@
-"""Renders llama.cpp's chat templates over tests/data/conversations.json with Python's jinja2, set up as the
-transformers library sets it up, into tests/data/template_renderings.json.
+"""What Python's jinja2 makes of chat templates, in the settings in which transformers renders them.
 
-Usage: render_templates.py [FOLDER_OF_TEMPLATES]   (default ~/.cache/retrograd/llama_models/templates)
-Needs: jinja2.
+Each `templates/*.jinja` of a llama.cpp `models` folder, and each given GGUF file's own template, over the conversations
+of tests/data/conversations.json. Stored are the SHA-256 of the template and, for each conversation, the SHA-256 and
+length in bytes of the UTF-8 result, or the error's text.
 """
-
+import argparse
 import datetime
 import hashlib
 import json
 import os
-import pathlib
-import sys
 
 import jinja2
-import jinja2.ext
-import jinja2.sandbox
+from gguf import GGUFReader
+from jinja2.ext import Extension, loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-NOW = datetime.datetime(2026, 1, 15, 9, 30, 0)
-BOS, EOS = "<s>", "</s>"
+import numbers_file
+
+CONVERSATIONS = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "data", "conversations.json")
+NOW = datetime.datetime(2024, 7, 26)
+SETTINGS = {"bos_token": "<BOS>", "eos_token": "<EOS>"}
 
 
-class Generation(jinja2.ext.Extension):
-    """`{% generation %}` marks what an assistant says; it changes no byte."""
-
+class Generation(Extension):
+    """`{% generation %}` marks what the assistant wrote; the text within stays as it is, in a scope of its own."""
     tags = {"generation"}
 
     def parse(self, parser):
         line = next(parser.stream).lineno
         body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
-        return jinja2.nodes.CallBlock(self.call_method("_write"), [], [], body).set_lineno(line)
+        return jinja2.nodes.CallBlock(self.call_method("_inner"), [], [], body).set_lineno(line)
 
-    def _write(self, caller):
+    def _inner(self, caller):
         return caller()
 
 
 def raise_exception(message):
-    raise jinja2.exceptions.TemplateError(message)
+    raise jinja2.TemplateError(message)
 
 
 def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    """Unlike jinja2's own filter, leaves HTML's characters alone."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
-def environment():
-    env = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
-    )
-    env.filters["tojson"] = tojson
-    env.globals["raise_exception"] = raise_exception
-    env.globals["strftime_now"] = lambda form: NOW.strftime(form)
-    return env
+def make_environment():
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
+    environment.filters["tojson"] = tojson
+    environment.globals["raise_exception"] = raise_exception
+    environment.globals["strftime_now"] = NOW.strftime
+    return environment
 
 
-def render(env, source, conversation):
+def render(environment, source, conversation):
+    """{sha256, length}, or {error} with the exception's type and text."""
     try:
-        text = env.from_string(source).render(
-            messages=conversation["messages"],
-            tools=conversation.get("tools"),
-            documents=None,
-            add_generation_prompt=conversation["add_generation_prompt"],
-            bos_token=BOS,
-            eos_token=EOS,
-        )
-    except Exception as error:  # whatever a template raises is an answer, too
+        text = environment.from_string(source).render(
+            messages=conversation["messages"], tools=conversation.get("tools"), documents=None,
+            add_generation_prompt=conversation["add_generation_prompt"], **SETTINGS)
+    except Exception as error:  # a template may fail in any way Python knows
         return {"error": f"{type(error).__name__}: {error}"}
-    data = text.encode()
-    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    encoded = text.encode()
+    return {"sha256": hashlib.sha256(encoded).hexdigest(), "length": len(encoded)}
+
+
+def read_templates(models_dir, files):
+    """Yields (name, source): the folder's files by name, then the GGUF files that have a template."""
+    folder = os.path.join(models_dir, "templates")
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".jinja"):
+            with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
+                yield name, file.read()
+    for path in files:
+        field = GGUFReader(path).fields.get("tokenizer.chat_template")
+        if field:
+            yield os.path.basename(path), field.contents()
 
 
 def main():
-    default = "~/.cache/retrograd/llama_models/templates"
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else os.path.expanduser(default))
-    conversations = json.loads((ROOT / "tests/data/conversations.json").read_text())
-    env = environment()
-    epoch = datetime.datetime(1970, 1, 1)
-    result = {"now": int((NOW - epoch).total_seconds()), "bos_token": BOS, "eos_token": EOS, "templates": {}}
-    for path in sorted(folder.glob("*.jinja")):
-        source = path.read_bytes().decode()
-        result["templates"][path.name] = {
-            "source_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-            "renderings": {each["name"]: render(env, source, each) for each in conversations},
-        }
-    out = ROOT / "tests/data/template_renderings.json"
-    out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models_dir", help="the models folder of llama.cpp's sources")
+    parser.add_argument("out", help="JSON file to write")
+    parser.add_argument("--gguf", nargs="*", default=[], help="files whose own template is rendered too")
+    args = parser.parse_args()
+    with open(CONVERSATIONS, encoding="utf-8") as file:
+        conversations = json.load(file)
+    environment = make_environment()
+    templates = {
+        name: {"source_sha256": hashlib.sha256(source.encode()).hexdigest(),
+               "renderings": {chat["name"]: render(environment, source, chat) for chat in conversations}}
+        for name, source in read_templates(args.models_dir, args.gguf)}
+    numbers_file.write(args.out, SETTINGS | {"now": NOW.isoformat(), "templates": templates})
 
 
 if __name__ == "__main__":
