@@ -118,6 +118,32 @@ TEST_P(LinearProduct, BackwardIsTheChainInTheOrderOfWeightRows) {
   }
 }
 
+/// Rows a multiple of 4 KiB apart are gathered first, 256 at a time.
+TEST_P(LinearProduct, RowsThatShareACacheSetGiveTheSameChain) {
+  constexpr int64_t kStride = 1024;
+  for (const Size& size : {Size{257, 70, block() == 1 ? 325 : 512}, Size{3, 135, 512}, Size{2, 33, 256}}) {
+    const TestWeight w(GetParam(), size.out, size.in, Fill::real);
+    const TestMatrix x = filled(size.rows, size.in, kStride, Fill::real, 2);
+    const TestMatrix dy = filled(size.rows, size.out, kStride, Fill::real, 3);
+    const auto y_start = std::vector<float>(static_cast<size_t>(size.rows * size.out));
+    const auto dx_start = std::vector<float>(static_cast<size_t>(size.rows * size.in));
+    const auto expected_y = chain_nt(floats(x), w, size.rows, y_start);
+    const auto expected_dx = chain_nn(floats(dy), w, size.rows, dx_start);
+    for (const int64_t target : cpu_targets()) {
+      SCOPED_TRACE(describe(target, size, false, "rows 4 KiB apart"));
+      const OnTarget on(target);
+      TestMatrix y = output(size.rows, size.out, false);
+      TestMatrix dx = output(size.rows, size.in, false);
+      device::cpu::product_nt(x.matrix().f32(), kStride, size.rows, w.weight(), y.matrix().f32(),
+                              size.out + 5, false, workspace);
+      device::cpu::product_nn(dy.matrix().f32(), kStride, size.rows, w.weight(), dx.matrix().f32(),
+                              size.in + 5, false, workspace);
+      ASSERT_TRUE(same_bits(floats(y), expected_y, size.out));
+      ASSERT_TRUE(same_bits(floats(dx), expected_dx, size.in));
+    }
+  }
+}
+
 TEST_P(LinearProduct, SumsOfIntegersAreExact) {
   const Size size = {13, 77, std::max<int64_t>(block() * 2, 352 / block() * block())};
   const TestWeight w(GetParam(), size.out, size.in, Fill::exact);

@@ -35,33 +35,17 @@ HWY_INLINE int64_t block_depth(int64_t depth, int64_t unit) {
   return std::min<int64_t>(rounded, kMaxDepth / unit * unit);
 }
 
-/// Rows of A that are a multiple of 4 KiB apart share a set of the L1 cache, which has fewer ways than a tile
-/// has rows.
-HWY_INLINE bool rows_collide(const TileArgs& tile) {
-  return tile.a_row % 1024 == 0 && tile.a_step == 1;
-}
-
-/// Puts `count` rows of A side by side.
-HWY_INLINE void gather_rows(TileArgs& tile, int count, Scratch& scratch) {
-  for (int i = 0; i < count; ++i)
-    std::copy_n(tile.a + i * tile.a_row, tile.depth, scratch.rows + i * kRowStride);
-  tile.a = scratch.rows;
-  tile.a_row = kRowStride;
-}
-
 /// C[rows, columns] (+)= A·B for strips [column, end) of the group in `scratch`, all `width` wide; `tile` is
 /// that of the group's first element.
 HWY_INLINE void run_strips(const TileArgs& tile, int64_t rows, int64_t column, int64_t end, int width,
                            Scratch& scratch) {
   const int64_t tiles = (rows + tile_rows_for(width) - 1) / tile_rows_for(width);
-  const bool gather = rows_collide(tile) && end - column > width;
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t row = rows * t / tiles;
     const int count = static_cast<int>(rows * (t + 1) / tiles - row);
     TileArgs args = tile;
     args.a = tile.a + row * tile.a_row;
     args.b_step = width;
-    if (gather) gather_rows(args, count, scratch);
     for (int64_t at = column; at < end; at += width) {
       args.b = strip_at(scratch, at / kFullWidth);
       args.c = tile.c + row * tile.c_row + at;
@@ -82,45 +66,113 @@ inline Rectangle whole(const Weight& w) {
   return {static_cast<const std::byte*>(w.data), tensor::row_bytes(w.dtype, w.cols), w.dtype, 0, 0, 0, 0};
 }
 
-/// The tile at the first element of the output part's columns from `column` and block k of the sum.
-HWY_INLINE TileArgs first_tile(const ProductArgs& product, const OutputPart& output, int64_t column,
-                               int64_t k, int64_t depth) {
+/// A block of the sum for some rows of A.
+struct Block {
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t k = 0;
+  int64_t depth = 0;
+  const float* a = nullptr;  // of the first row and k
+  int64_t a_row = 0;
+};
+
+HWY_INLINE Block block_in_place(const ProductArgs& product, int64_t row, int64_t rows, int64_t k,
+                                int64_t depth) {
+  return {row, rows, k, depth, product.a + row * product.lda + k, product.lda};
+}
+
+/// Rows of A that are a multiple of 4 KiB apart share a set of the caches, which have fewer ways than a tile
+/// has rows: where several strips use them they are put side by side first.
+HWY_INLINE bool should_gather(const ProductArgs& product, const OutputPart& output) {
+  return product.lda % 1024 == 0 && output.column_end - output.column_begin > kFullWidth &&
+         output.row_end - output.row_begin > 1;
+}
+
+HWY_INLINE Block gathered(const Block& block, Scratch& scratch) {
+  for (int64_t i = 0; i < block.rows; ++i) {
+    std::copy_n(block.a + i * block.a_row, block.depth, scratch.rows + i * kRowStride);
+  }
+  Block result = block;
+  result.a = scratch.rows;
+  result.a_row = kRowStride;
+  return result;
+}
+
+/// Runs the block over the group of columns that is in the panel.
+HWY_INLINE void run_block(const ProductArgs& product, const Block& block, int64_t column, int64_t columns,
+                          Scratch& scratch) {
   TileArgs tile = {};
-  tile.a = product.a + output.row_begin * product.lda + k;
-  tile.a_row = product.lda;
+  tile.a = block.a;
+  tile.a_row = block.a_row;
   tile.a_step = 1;
-  tile.depth = depth;
-  tile.c = product.c + output.row_begin * product.ldc + column;
+  tile.depth = block.depth;
+  tile.c = product.c + block.row * product.ldc + column;
   tile.c_row = product.ldc;
-  tile.accumulate = product.accumulate || k > 0;
-  return tile;
+  tile.accumulate = product.accumulate || block.k > 0;
+  run_group(tile, block.rows, columns, scratch);
+}
+
+/// Columns [column, column + columns) of X·Wᵀ for one block; `next` is the part of W that will be asked for
+/// then.
+HWY_INLINE void nt_block(const ProductArgs& product, const Block& block, int64_t column, int64_t columns,
+                         const Rectangle& next, Scratch& scratch) {
+  const FillTransposed fill = transposed_filler(product.w.dtype);
+  Rectangle part = whole(product.w);
+  part.column = block.k;
+  part.columns = block.depth;
+  for (int64_t at = 0; at < columns; at += kFullWidth) {
+    part.row = column + at;
+    part.rows = std::min<int64_t>(kFullWidth, columns - at);
+    fill(part, width_for(part.rows), strip_at(scratch, at / kFullWidth), scratch);
+  }
+  prefetch(next);
+  run_block(product, block, column, columns, scratch);
+}
+
+/// The rectangle of W for columns [column, …) of the output and block k of the sum; empty beyond the output.
+HWY_INLINE Rectangle nt_rectangle(const ProductArgs& product, const OutputPart& output, int64_t column,
+                                  int64_t k, int64_t depth) {
+  Rectangle part = whole(product.w);
+  part.row = column;
+  part.rows = std::min<int64_t>(kGroupColumns, output.column_end - column);
+  part.column = k;
+  part.columns = std::min(depth, product.w.cols - k);
+  return part;
 }
 
 /// C[row, column] of X·Wᵀ for the part's rows of X and rows of W.
 inline void product_nt_part(const ProductArgs& product, const OutputPart& output, Scratch& scratch) {
-  const FillTransposed fill = transposed_filler(product.w.dtype);
-  const int64_t block = std::max<int64_t>(32, tensor::dtype_info(product.w.dtype).block_elements);
-  const int64_t depth = block_depth(product.w.cols, block);
-  for (int64_t column = output.column_begin; column < output.column_end; column += kGroupColumns) {
-    const int64_t columns = std::min<int64_t>(kGroupColumns, output.column_end - column);
-    for (int64_t k = 0; k < product.w.cols; k += depth) {
-      Rectangle part = whole(product.w);
-      part.column = k;
-      part.columns = std::min(depth, product.w.cols - k);
-      for (int64_t at = 0; at < columns; at += kFullWidth) {
-        part.row = column + at;
-        part.rows = std::min<int64_t>(kFullWidth, columns - at);
-        fill(part, width_for(part.rows), strip_at(scratch, at / kFullWidth), scratch);
+  const int64_t unit = std::max<int64_t>(32, tensor::dtype_info(product.w.dtype).block_elements);
+  const int64_t depth = block_depth(product.w.cols, unit);
+  const auto columns_at = [&](int64_t column) {
+    return std::min<int64_t>(kGroupColumns, output.column_end - column);
+  };
+  if (!should_gather(product, output)) {
+    // The sum inside: what it adds to stays in the L2 cache.
+    const int64_t rows = output.row_end - output.row_begin;
+    for (int64_t column = output.column_begin; column < output.column_end; column += kGroupColumns) {
+      for (int64_t k = 0; k < product.w.cols; k += depth) {
+        const Block block =
+            block_in_place(product, output.row_begin, rows, k, std::min(depth, product.w.cols - k));
+        const bool last = k + depth >= product.w.cols;
+        const Rectangle next = last ? nt_rectangle(product, output, column + kGroupColumns, 0, depth)
+                                    : nt_rectangle(product, output, column, k + depth, depth);
+        nt_block(product, block, column, columns_at(column), next, scratch);
       }
-      Rectangle next = whole(product.w);
-      const bool last = k + depth >= product.w.cols;
-      next.row = last ? column + columns : column;
-      next.rows = last ? std::min<int64_t>(kGroupColumns, output.column_end - next.row) : columns;
-      next.column = last ? 0 : k + depth;
-      next.columns = std::min(depth, product.w.cols - next.column);
-      prefetch(next);
-      run_group(first_tile(product, output, column, k, part.columns), output.row_end - output.row_begin,
-                columns, scratch);
+    }
+    return;
+  }
+  for (int64_t row = output.row_begin; row < output.row_end; row += kGatherRows) {
+    const int64_t rows = std::min<int64_t>(kGatherRows, output.row_end - row);
+    for (int64_t k = 0; k < product.w.cols; k += depth) {
+      const Block block =
+          gathered(block_in_place(product, row, rows, k, std::min(depth, product.w.cols - k)), scratch);
+      for (int64_t column = output.column_begin; column < output.column_end; column += kGroupColumns) {
+        const bool last = column + kGroupColumns >= output.column_end;
+        const Rectangle next = last ? nt_rectangle(product, output, output.column_begin, k + depth, depth)
+                                    : nt_rectangle(product, output, column + kGroupColumns, k, depth);
+        nt_block(product, block, column, columns_at(column), next, scratch);
+      }
     }
   }
 }
@@ -130,20 +182,26 @@ inline void product_nt_part(const ProductArgs& product, const OutputPart& output
 inline void product_nn_part(const ProductArgs& product, const OutputPart& output, Scratch& scratch) {
   const FillStraight fill = straight_filler(product.w.dtype);
   const int64_t depth = block_depth(product.w.rows, 1);
-  for (int64_t k = 0; k < product.w.rows; k += depth) {
-    Rectangle part = whole(product.w);
-    part.row = k;
-    part.rows = std::min(depth, product.w.rows - k);
-    for (int64_t column = output.column_begin; column < output.column_end; column += kGroupColumns) {
-      part.column = column;
-      part.columns = std::min<int64_t>(kGroupColumns, output.column_end - column);
-      fill(part, scratch);
-      Rectangle next = part;
-      next.row = k + depth;
-      next.rows = std::min(depth, product.w.rows - next.row);
-      prefetch(next);
-      run_group(first_tile(product, output, column, k, part.rows), output.row_end - output.row_begin,
-                part.columns, scratch);
+  const bool gather = should_gather(product, output);
+  const int64_t most_rows = gather ? kGatherRows : output.row_end - output.row_begin;
+  for (int64_t row = output.row_begin; row < output.row_end; row += most_rows) {
+    const int64_t rows = std::min(most_rows, output.row_end - row);
+    for (int64_t k = 0; k < product.w.rows; k += depth) {
+      Block block = block_in_place(product, row, rows, k, std::min(depth, product.w.rows - k));
+      if (gather) block = gathered(block, scratch);
+      Rectangle part = whole(product.w);
+      part.row = k;
+      part.rows = block.depth;
+      for (int64_t column = output.column_begin; column < output.column_end; column += kGroupColumns) {
+        part.column = column;
+        part.columns = std::min<int64_t>(kGroupColumns, output.column_end - column);
+        fill(part, scratch);
+        Rectangle next = part;
+        next.row = k + depth;
+        next.rows = std::min(depth, product.w.rows - next.row);
+        prefetch(next);
+        run_block(product, block, column, part.columns, scratch);
+      }
     }
   }
 }

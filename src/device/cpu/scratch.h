@@ -13,14 +13,15 @@ constexpr int kGroupColumns =
 constexpr int kRowGroup = 16;  // rows transposed together
 constexpr int kMinScaleGroup = 16;  // weights that share a scale, at least
 
-constexpr int kRowStride = kMaxDepth + 16;  // of rows copied together: an odd number of cache lines
+constexpr int kRowStride = kMaxDepth + 16;  // of gathered rows: an odd number of cache lines
+constexpr int kGatherRows = 256;            // rows gathered together
 
 struct alignas(64) Scratch {
   float panel[kGroupColumns * kMaxDepth];
   float values[kRowGroup * kMaxDepth];
   float scales[kRowGroup * kMaxDepth / kMinScaleGroup];
   float minima[kRowGroup * kMaxDepth / kMinScaleGroup];
-  float rows[kMaxTileRows * kRowStride];
+  float rows[kGatherRows * kRowStride];
   float edge[kMaxTileRows * kMaxWidth];
   int8_t quants[kRowGroup * kMaxDepth];
   int8_t transposed[kRowGroup * 32];
