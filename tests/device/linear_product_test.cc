@@ -212,22 +212,26 @@ TEST(LinearProductTransposed, IsTheChainInTheOrderOfTheRows) {
   for (const int64_t r : sizes_around(12)) sizes.push_back({9, r, 40});
   for (const int64_t columns : sizes_around(32)) sizes.push_back({9, 8, columns});
   for (const int64_t rows : {1, 2, 63, 319, 320, 321, 700}) sizes.push_back({rows, 8, 41});
+  sizes.push_back({330, 13, 300});
   for (const Size& size : sizes) {
-    const TestMatrix a = filled(size.rows, size.out, size.out + 1, Fill::real, 2);
-    const TestMatrix b = filled(size.rows, size.in, size.in + 3, Fill::real, 3);
-    const TestMatrix start = filled(size.out, size.in, size.in, Fill::real, 4);
-    const std::vector<float> left = floats(a);
-    const std::vector<float> right = floats(b);
-    const auto expected = chain_product({left.data(), 1, size.out}, {right.data(), size.in, 1}, size.out,
-                                        size.in, size.rows, floats(start));
-    for (const int64_t target : cpu_targets()) {
-      SCOPED_TRACE(describe(target, size, true, "tn"));
-      const OnTarget on(target);
-      const TestMatrix c = filled(size.out, size.in, size.in + 5, Fill::real, 4);
-      device::cpu::product_tn(a.matrix().f32(), size.out + 1, size.out, b.matrix().f32(), size.in + 3,
-                              size.in, size.rows, c.matrix().f32(), size.in + 5, workspace);
-      ASSERT_TRUE(same_bits(floats(c), expected, size.in));
-      ASSERT_TRUE(c.gaps_untouched());
+    // Rows of b a multiple of 4 KiB apart are copied.
+    for (const int64_t stride : {size.in + 3, int64_t{1024}}) {
+      const TestMatrix a = filled(size.rows, size.out, size.out + 1, Fill::real, 2);
+      const TestMatrix b = filled(size.rows, size.in, stride, Fill::real, 3);
+      const TestMatrix start = filled(size.out, size.in, size.in, Fill::real, 4);
+      const std::vector<float> left = floats(a);
+      const std::vector<float> right = floats(b);
+      const auto expected = chain_product({left.data(), 1, size.out}, {right.data(), size.in, 1}, size.out,
+                                          size.in, size.rows, floats(start));
+      for (const int64_t target : cpu_targets()) {
+        SCOPED_TRACE(describe(target, size, true, "tn"));
+        const OnTarget on(target);
+        const TestMatrix c = filled(size.out, size.in, size.in + 5, Fill::real, 4);
+        device::cpu::product_tn(a.matrix().f32(), size.out + 1, size.out, b.matrix().f32(), stride, size.in,
+                                size.rows, c.matrix().f32(), size.in + 5, workspace);
+        ASSERT_TRUE(same_bits(floats(c), expected, size.in));
+        ASSERT_TRUE(c.gaps_untouched());
+      }
     }
   }
 }

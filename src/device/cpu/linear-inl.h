@@ -206,41 +206,56 @@ inline void product_nn_part(const ProductArgs& product, const OutputPart& output
   }
 }
 
-/// The part's columns of C += Aᵀ·B. B is read as it lies but for the last columns, which a tile would
-/// overrun.
-inline void product_tn_part(const TransposedArgs& product, const OutputPart& output, Scratch& scratch) {
-  for (int64_t column = output.column_begin; column < output.column_end; column += kFullWidth) {
-    const int64_t columns = std::min<int64_t>(kFullWidth, output.column_end - column);
-    const int width = width_for(columns);
-    const bool direct = columns == width;
-    const int64_t depth = direct ? product.rows : kMaxDepth;
-    const int64_t tiles = (product.a_cols + tile_rows_for(width) - 1) / tile_rows_for(width);
-    for (int64_t k = 0; k < product.rows; k += depth) {
-      TileArgs tile = {};
-      tile.a_row = 1;
-      tile.a_step = product.lda;
-      tile.b = product.b + k * product.ldb + column;
-      tile.b_step = product.ldb;
-      tile.depth = std::min(depth, product.rows - k);
-      tile.c_row = product.ldc;
-      tile.accumulate = true;
-      if (!direct) {
-        for (int64_t i = 0; i < tile.depth; ++i) {
-          float* to = scratch.panel + i * width;
-          std::copy_n(tile.b + i * product.ldb, columns, to);
-          std::fill(to + columns, to + width, 0.0F);
-        }
-        tile.b = scratch.panel;
-        tile.b_step = width;
-      }
-      for (int64_t t = 0; t < tiles; ++t) {
-        const int64_t row = product.a_cols * t / tiles;
-        const int count = static_cast<int>(product.a_cols * (t + 1) / tiles - row);
-        tile.a = product.a + k * product.lda + row;
-        tile.c = product.c + row * product.ldc + column;
-        run_tile(tile, count, width, columns, scratch.edge);
-      }
+/// Columns [column, end) of C += Aᵀ·B, full strips of them, with B as it lies.
+HWY_INLINE void tn_in_place(const TransposedArgs& product, int64_t column, int64_t end, Scratch& scratch) {
+  const int64_t tiles = (product.a_cols + kFullRows - 1) / kFullRows;
+  for (; column < end; column += kFullWidth) {
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t row = product.a_cols * t / tiles;
+      const int count = static_cast<int>(product.a_cols * (t + 1) / tiles - row);
+      const TileArgs tile = {product.a + row,
+                             1,
+                             product.lda,
+                             product.b + column,
+                             product.ldb,
+                             product.rows,
+                             product.c + row * product.ldc + column,
+                             product.ldc,
+                             true};
+      run_tile(tile, count, kFullWidth, kFullWidth, scratch.edge);
     }
+  }
+}
+
+/// Columns [column, end) of C += Aᵀ·B, at most a group of them, with a copy of B.
+HWY_INLINE void tn_by_panel(const TransposedArgs& product, int64_t column, int64_t end, Scratch& scratch) {
+  const int64_t row_bytes = product.ldb * static_cast<int64_t>(sizeof(float));
+  Rectangle part = {
+      reinterpret_cast<const std::byte*>(product.b), row_bytes, DType::F32, 0, 0, column, end - column};
+  for (int64_t k = 0; k < product.rows; k += kMaxDepth) {
+    part.row = k;
+    part.rows = std::min<int64_t>(kMaxDepth, product.rows - k);
+    straight_filler(DType::F32)(part, scratch);
+    TileArgs tile = {};
+    tile.a = product.a + k * product.lda;
+    tile.a_row = 1;
+    tile.a_step = product.lda;
+    tile.depth = part.rows;
+    tile.c = product.c + column;
+    tile.c_row = product.ldc;
+    tile.accumulate = true;
+    run_group(tile, product.a_cols, end - column, scratch);
+  }
+}
+
+/// The part's columns of C += Aᵀ·B. B is read as it lies, but for the last columns, which a tile would
+/// overrun, and where its rows share a cache set.
+inline void product_tn_part(const TransposedArgs& product, const OutputPart& output, Scratch& scratch) {
+  const int64_t columns = output.column_end - output.column_begin;
+  const int64_t in_place = product.ldb % 1024 == 0 ? 0 : columns / kFullWidth * kFullWidth;
+  tn_in_place(product, output.column_begin, output.column_begin + in_place, scratch);
+  for (int64_t column = output.column_begin + in_place; column < output.column_end; column += kGroupColumns) {
+    tn_by_panel(product, column, std::min<int64_t>(output.column_end, column + kGroupColumns), scratch);
   }
 }
 

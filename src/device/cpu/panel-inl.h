@@ -246,16 +246,21 @@ void fill_transposed_plain(const Rectangle& part, int width, float* strip, Scrat
   }
 }
 
+/// Rows outside: they may be pages apart.
 template <class Format>
 void fill_straight_plain(const Rectangle& part, Scratch& scratch) {
-  for (int64_t column = 0, s = 0; column < part.columns; column += kFullWidth, ++s) {
-    const int64_t columns = std::min<int64_t>(kFullWidth, part.columns - column);
-    const int width = width_for(columns);
-    float* to = strip_at(scratch, s);
-    for (int64_t r = 0; r < part.rows; ++r, to += width) {
-      Format::values(part.row_at(r), part.column + column, columns, to);
-      std::fill(to + columns, to + width, 0.0F);
+  const int64_t full = part.columns / kFullWidth;
+  const int64_t rest = part.columns % kFullWidth;
+  const int width = width_for(rest);
+  for (int64_t r = 0; r < part.rows; ++r) {
+    const std::byte* row = part.row_at(r);
+    for (int64_t s = 0; s < full; ++s) {
+      Format::values(row, part.column + s * kFullWidth, kFullWidth, strip_at(scratch, s) + r * kFullWidth);
     }
+    if (rest == 0) continue;
+    float* to = strip_at(scratch, full) + r * width;
+    Format::values(row, part.column + full * kFullWidth, rest, to);
+    std::fill(to + rest, to + width, 0.0F);
   }
 }
 
