@@ -349,9 +349,14 @@ Filter find_scalar_filter(std::string_view name) {
   return nullptr;
 }
 
-Value Interpreter::filter(std::string_view name, const Value& subject, const Arguments& arguments) {
+Filter find_filter(std::string_view name) {
   Filter found = find_scalar_filter(name);
   if (found == nullptr) found = find_sequence_filter(name);
+  return found != nullptr ? found : find_ordering_filter(name);
+}
+
+Value Interpreter::filter(std::string_view name, const Value& subject, const Arguments& arguments) {
+  const Filter found = find_filter(name);
   if (found == nullptr) fail(ErrorKind::model, "there is no filter '{}'", name);
   return found(subject, arguments, *this);
 }

@@ -1,133 +1,16 @@
 #include "text/jinja_format.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "text/jinja_format_spec.h"
 #include "text/jinja_operators.h"
-#include "text/jinja_strings.h"
 #include "text/jinja_unicode.h"
 
 namespace retro::text::jinja {
 
 namespace {
-
-constexpr int kMaxWidth = 10000;
-
-/// A conversion of either formatter.
-struct Spec {
-  std::string fill = " ";
-  char align = '\0';
-  char sign = '-';
-  bool alternate = false;
-  bool zero = false;
-  bool comma = false;
-  int width = 0;
-  int precision = -1;
-  char type = '\0';
-};
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-int read_number(std::string_view text, size_t& at) {
-  int number = 0;
-  while (at < text.size() && is_digit(text[at])) {
-    number = number * 10 + (text[at++] - '0');
-    if (number > kMaxWidth) fail(ErrorKind::model, "a format is wider than {}", kMaxWidth);
-  }
-  return number;
-}
-
-std::string group_thousands(const std::string& digits) {
-  const size_t end = std::min(digits.find_first_not_of("0123456789"), digits.size());
-  std::string out;
-  for (size_t i = 0; i < end; ++i) {
-    if (i > 0 && (end - i) % 3 == 0) out += ',';
-    out += digits[i];
-  }
-  return out + digits.substr(end);
-}
-
-/// The magnitude of a number, without its sign.
-std::string magnitude(const Value& value, const Spec& spec) {
-  if (value.is(Kind::real) || std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos) {
-    double real = std::fabs(to_real(value, "a format"));
-    if (spec.type == '\0') return format_real(real);
-    const bool percent = spec.type == '%';
-    if (percent) real *= 100;
-    const int precision = spec.precision < 0 ? 6 : spec.precision;
-    const char type = percent ? 'f' : spec.type;
-    std::string text;
-    if (type == 'f' || type == 'F') {
-      text = fmt::format("{:.{}f}", real, precision);
-    } else if (type == 'e' || type == 'E') {
-      text = fmt::format("{:.{}e}", real, precision);
-    } else if (type == 'g' || type == 'G') {
-      text = fmt::format("{:.{}g}", real, precision);
-    } else {
-      fail(ErrorKind::model, "a float has no format '{}'", type);
-    }
-    if (type == 'E' || type == 'G')
-      std::transform(text.begin(), text.end(), text.begin(),
-                     [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-    return percent ? text + "%" : text;
-  }
-  const int64_t integer = to_integer(value, "a format");
-  const uint64_t size = integer < 0 ? 0 - static_cast<uint64_t>(integer) : static_cast<uint64_t>(integer);
-  switch (spec.type) {
-    case 'x':
-      return (spec.alternate ? "0x" : "") + fmt::format("{:x}", size);
-    case 'X':
-      return (spec.alternate ? "0X" : "") + fmt::format("{:X}", size);
-    case 'o':
-      return (spec.alternate ? "0o" : "") + fmt::format("{:o}", size);
-    case 'b':
-      return (spec.alternate ? "0b" : "") + fmt::format("{:b}", size);
-    case '\0':
-    case 'd':
-    case 'i':
-    case 'u':
-    case 'n':
-      return std::to_string(size);
-    default:
-      fail(ErrorKind::model, "an integer has no format '{}'", spec.type);
-  }
-}
-
-const Str* aligned(const Str& text, const Spec& spec, char fallback, Arena& arena) {
-  const char align = spec.align != '\0' ? spec.align : fallback;
-  return pad(text, spec.width, spec.fill, align == '<' ? 0 : align == '^' ? 2 : 1, arena);
-}
-
-const Str* format_number(const Value& value, const Spec& spec, Arena& arena) {
-  const bool negative = value.is(Kind::real) ? std::signbit(value.real) : to_integer(value, "a format") < 0;
-  std::string sign = negative ? "-" : spec.sign == '-' ? "" : std::string(1, spec.sign);
-  std::string digits = magnitude(value, spec);
-  if (spec.comma) digits = group_thousands(digits);
-  const size_t size = sign.size() + digits.size();
-  if ((spec.zero || spec.align == '=') && size < static_cast<size_t>(spec.width)) {
-    digits.insert(0, static_cast<size_t>(spec.width) - size, spec.zero ? '0' : spec.fill[0]);
-  }
-  return aligned(*arena.copy(sign + digits, value.origin), spec, '>', arena);
-}
-
-const Str* format_text(const Str& text, const Spec& spec, Arena& arena) {
-  const Str* cut = &text;
-  if (spec.precision >= 0) {
-    cut = arena.slice(text, 0, offset_of_character(text.bytes, static_cast<size_t>(spec.precision)));
-  }
-  return aligned(*cut, spec, '<', arena);
-}
-
-const Str* repr(const Value& value, Arena& arena) {
-  TextBuilder out(arena);
-  append_repr(value, out);
-  return out.finish();
-}
 
 /// Hands out the values of a `%` format.
 class PercentArguments {
@@ -166,7 +49,7 @@ class PercentArguments {
   size_t at_ = 0;
 };
 
-void read_percent_spec(std::string_view text, size_t& at, PercentArguments& arguments, Spec& spec) {
+void read_percent_spec(std::string_view text, size_t& at, PercentArguments& arguments, FormatSpec& spec) {
   for (; at < text.size(); ++at) {
     if (text[at] == '-') {
       spec.align = '<';
@@ -183,7 +66,8 @@ void read_percent_spec(std::string_view text, size_t& at, PercentArguments& argu
   const auto number = [&] {
     if (at >= text.size() || text[at] != '*') return read_number(text, at);
     ++at;
-    return static_cast<int>(std::clamp<int64_t>(to_integer(arguments.next(), "a format"), 0, kMaxWidth));
+    return static_cast<int>(
+        std::clamp<int64_t>(to_integer(arguments.next(), "a format"), 0, kMaxFormatWidth));
   };
   spec.width = number();
   if (at < text.size() && text[at] == '.') {
@@ -196,13 +80,7 @@ void read_percent_spec(std::string_view text, size_t& at, PercentArguments& argu
   if (spec.align == '<') spec.zero = false;
 }
 
-/// A value's text inside a format; a format that is marked safe escapes it.
-const Str* value_text(const Value& value, bool markup, Arena& arena) {
-  const Str* text = to_str(value, arena);
-  return markup ? escape_html(*text, arena) : text;
-}
-
-void format_one_percent(const Value& value, Spec spec, bool markup, TextBuilder& out) {
+void format_one_percent(const Value& value, FormatSpec spec, bool markup, TextBuilder& out) {
   Arena& arena = out.arena();
   if (spec.align == '\0') spec.align = '>';
   switch (spec.type) {
@@ -264,7 +142,7 @@ const Str* format_percent(const Str& format, const Value& values, Arena& arena) 
       named = &arguments.named(text.substr(at + 1, close - at - 1));
       at = close + 1;
     }
-    Spec spec;
+    FormatSpec spec;
     read_percent_spec(text, at, arguments, spec);
     format_one_percent(named != nullptr ? *named : arguments.next(), spec, format.markup, out);
     done = at;
@@ -276,8 +154,8 @@ const Str* format_percent(const Str& format, const Value& values, Arena& arena) 
 
 namespace {
 
-Spec read_brace_spec(std::string_view text) {
-  Spec spec;
+FormatSpec read_brace_spec(std::string_view text) {
+  FormatSpec spec;
   size_t at = 0;
   const auto is_align = [](char c) { return c == '<' || c == '>' || c == '^' || c == '='; };
   const size_t first = text.empty() ? 0 : code_point_at(text, 0).size;
@@ -334,7 +212,7 @@ class BraceFormatter {
     if (spec_text.find('{') != std::string_view::npos) {
       fail(ErrorKind::model, "the format '{}' nests another, which is not supported", text);
     }
-    const Spec spec = read_brace_spec(spec_text);
+    const FormatSpec spec = read_brace_spec(spec_text);
     if (value.is_number() && !(value.is(Kind::boolean) && spec.type == '\0')) {
       out.append(*format_number(value, spec, arena));
     } else {
@@ -373,7 +251,7 @@ class BraceFormatter {
     size_t index = 0;
     if (name.empty()) {
       index = next_++;
-    } else if (is_digit(name[0])) {
+    } else if (is_format_digit(name[0])) {
       size_t at = 0;
       index = static_cast<size_t>(read_number(name, at));
     } else {

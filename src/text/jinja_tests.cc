@@ -105,8 +105,7 @@ bool is_same(const Value& subject, const Arguments& arguments, Interpreter&) {
 
 bool is_filter(const Value& subject, const Arguments& arguments, Interpreter&) {
   Bound("filter", arguments, {});
-  const std::string_view name = to_string(subject, "'filter'").bytes;
-  return find_scalar_filter(name) != nullptr || find_sequence_filter(name) != nullptr;
+  return find_filter(to_string(subject, "'filter'").bytes) != nullptr;
 }
 
 bool is_test(const Value& subject, const Arguments& arguments, Interpreter&) {
