@@ -61,6 +61,10 @@ function(retro_tests)
     elseif(TARGET retro_cli)
       target_link_libraries(test_${name} PRIVATE retro_cli)
     endif()
+    # tests/data/ holds files, so the tests of layer data have a folder of another name.
+    if(name STREQUAL "records" AND TARGET retro_data)
+      target_link_libraries(test_records PRIVATE retro_data)
+    endif()
     # The vocabularies that tokenizers are tested on lie in GGUF files.
     if(name STREQUAL "text" AND TARGET retro_gguf)
       target_link_libraries(test_text PRIVATE retro_gguf)
