@@ -63,10 +63,7 @@ TEST_P(LinearBits, AreTheSameForARowAloneAndInAnyBatch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, LinearBits,
-                         testing::Values(DType::F32, DType::F16, DType::BF16, DType::Q4_0, DType::Q4_1,
-                                         DType::Q5_0, DType::Q5_1, DType::Q8_0, DType::Q4_K, DType::Q5_K,
-                                         DType::Q6_K),
+INSTANTIATE_TEST_SUITE_P(Formats, LinearBits, testing::ValuesIn(decodable_dtypes()),
                          [](const auto& test) { return tensor::dtype_name(test.param); });
 
 }  // namespace

@@ -2,7 +2,7 @@
 // format, at sizes around the tiles, on every instruction set; nothing is read or written outside.
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,9 +18,6 @@ namespace retro::test {
 namespace {
 
 using device::DType;
-
-constexpr std::array kDTypes = {DType::F32,  DType::F16,  DType::BF16, DType::Q4_0, DType::Q4_1, DType::Q5_0,
-                                DType::Q5_1, DType::Q8_0, DType::Q4_K, DType::Q5_K, DType::Q6_K};
 
 struct Size {
   int64_t rows = 0;  // tokens
@@ -202,7 +199,7 @@ TEST_P(LinearProduct, DecodesAsTheScalarDecoder) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, LinearProduct, testing::ValuesIn(kDTypes),
+INSTANTIATE_TEST_SUITE_P(Formats, LinearProduct, testing::ValuesIn(decodable_dtypes()),
                          [](const auto& test) { return tensor::dtype_name(test.param); });
 
 TEST(LinearProductTransposed, IsTheChainInTheOrderOfTheRows) {

@@ -104,8 +104,7 @@ TEST(Linear, TakesAdaptersOfF16) {
 }
 
 TEST(Linear, TakesEveryFormat) {
-  for (const DType dtype : {DType::F32, DType::F16, DType::BF16, DType::Q4_0, DType::Q4_1, DType::Q5_0,
-                            DType::Q5_1, DType::Q8_0, DType::Q4_K, DType::Q5_K, DType::Q6_K}) {
+  for (const DType dtype : decodable_dtypes()) {
     ASSERT_TRUE(device::cpu::can_multiply(dtype));
     check_everywhere({13, 512, 50, 8}, dtype, DType::F32, Fill::real, 2);
   }

@@ -10,6 +10,15 @@
 
 namespace retro::test {
 
+std::vector<device::DType> decodable_dtypes() {
+  std::vector<device::DType> dtypes;
+  for (uint32_t id = 0; id < 256; ++id) {
+    const tensor::DTypeInfo* info = tensor::find_dtype(id);
+    if (info != nullptr && info->decodable) dtypes.push_back(info->dtype);
+  }
+  return dtypes;
+}
+
 TestWeight::TestWeight(device::DType dtype, int64_t rows, int64_t cols, Fill fill, uint64_t seed)
     : dtype_(dtype),
       rows_(rows),

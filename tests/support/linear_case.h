@@ -9,6 +9,9 @@
 
 namespace retro::test {
 
+/// Every type that tensor::dequantize_row knows: the kernels must know each.
+std::vector<device::DType> decodable_dtypes();
+
 enum class Fill {
   exact,  // small integers: sums are exact in any order
   real,   // uniform in [-1, 1); weights in the range of a trained model's

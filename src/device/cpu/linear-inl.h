@@ -22,6 +22,10 @@ inline const char* target_name() {
   return hwy::TargetName(HWY_TARGET);
 }
 
+inline bool has_decoder(DType dtype) {
+  return straight_filler(dtype) != nullptr && transposed_filler(dtype) != nullptr;
+}
+
 inline TileShape tile_shape() {
   return {kFullRows, kFullWidth};
 }

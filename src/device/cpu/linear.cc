@@ -20,6 +20,7 @@
 namespace retro::device::cpu {
 
 HWY_EXPORT(target_name);
+HWY_EXPORT(has_decoder);
 HWY_EXPORT(tile_shape);
 HWY_EXPORT(product_nt_part);
 HWY_EXPORT(product_nn_part);
@@ -118,7 +119,7 @@ const char* instruction_set() {
 }
 
 bool can_multiply(DType dtype) {
-  return tensor::dtype_info(dtype).decodable;
+  return HWY_DYNAMIC_DISPATCH(has_decoder)(dtype);
 }
 
 void product_nt(const float* x, int64_t ldx, int64_t rows, const Weight& w, float* y, int64_t ldy,

@@ -353,11 +353,11 @@ inline void fill_straight_any(const Rectangle& part, Scratch& scratch) {
   }
 }
 
-HWY_INLINE FillTransposed transposed_filler(DType) {
-  return &fill_transposed_any;
+HWY_INLINE FillTransposed transposed_filler(DType dtype) {
+  return tensor::dtype_info(dtype).decodable ? &fill_transposed_any : nullptr;
 }
-HWY_INLINE FillStraight straight_filler(DType) {
-  return &fill_straight_any;
+HWY_INLINE FillStraight straight_filler(DType dtype) {
+  return tensor::dtype_info(dtype).decodable ? &fill_straight_any : nullptr;
 }
 
 #endif
