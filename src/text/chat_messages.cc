@@ -128,23 +128,41 @@ Value make_calls(const std::vector<Call>& calls, size_t index, const MessageStyl
   return result;
 }
 
-Value make_content(const Json& message, size_t index, bool raw, bool has_calls, const MessageStyle& style,
-                   Arena& arena) {
-  const Origin origin(static_cast<int32_t>(index), raw ? Field::raw : Field::content);
-  std::string text = content_text(message, index);
-  if (flag(message, "is_error", index)) text.insert(0, "ERROR: ");
-  if (text.empty() && has_calls && style.null_beside_calls) {
-    Value none = Value::none();
-    none.origin = origin;
-    return none;
-  }
-  if (!style.content_parts) return arena.string(text, origin);
+Value wrap_content(const jinja::Str& content, const MessageStyle& style, Arena& arena) {
+  if (!style.content_parts) return Value::of(&content);
   jinja::Dict* part = arena.dict();
   set(*part, "type", arena.string("text"), Origin(), arena);
-  set(*part, "text", arena.string(text, origin), Origin(), arena);
+  set(*part, "text", Value::of(&content), Origin(), arena);
   jinja::List* parts = arena.list();
   parts->items.push_back(Value::of(part));
   return Value::of(parts);
+}
+
+}  // namespace
+
+const jinja::Str& content_string(const Json& message, size_t index, Arena& arena) {
+  const Field field = flag(message, "raw", index) ? Field::raw : Field::content;
+  std::string text = content_text(message, index);
+  if (flag(message, "is_error", index)) text.insert(0, "ERROR: ");
+  return *arena.copy(text, Origin(static_cast<int32_t>(index), field));
+}
+
+Value make_plain_message(std::string_view role, const jinja::Str& content, const MessageStyle& style,
+                         Arena& arena) {
+  jinja::Dict* dict = arena.dict();
+  set(*dict, "role", arena.string(role), Origin(), arena);
+  set(*dict, "content", wrap_content(content, style, arena), Origin(), arena);
+  return Value::of(dict);
+}
+
+bool uses_tools(const Json& messages, const Json* tools) {
+  if (tools != nullptr && tools->is_array() && !tools->empty()) return true;
+  return std::any_of(messages.begin(), messages.end(), [](const Json& message) {
+    if (!message.is_object()) return false;
+    const Json* role = member(message, "role");
+    const Json* calls = member(message, "tool_calls");
+    return (role != nullptr && *role == "tool") || (calls != nullptr && !calls->empty());
+  });
 }
 
 Value make_message(const Json& message, size_t index, const MessageStyle& style, Arena& arena) {
@@ -160,7 +178,9 @@ Value make_message(const Json& message, size_t index, const MessageStyle& style,
   jinja::Dict* dict = arena.dict();
   // Templates build control tokens out of the roles, so a role of the fixed list is theirs.
   set(*dict, "role", arena.string(role_name, known ? Origin() : other), other, arena);
-  set(*dict, "content", make_content(message, index, raw, !calls.empty(), style, arena), other, arena);
+  const jinja::Str& content = content_string(message, index, arena);
+  const bool none = content.bytes.empty() && !calls.empty() && style.null_beside_calls;
+  set(*dict, "content", none ? Value::none() : wrap_content(content, style, arena), other, arena);
   // A raw turn already holds its calls, as text.
   if (!calls.empty() && !raw) set(*dict, "tool_calls", make_calls(calls, index, style, arena), other, arena);
   for (const auto& [key, value] : message.items()) {
@@ -174,8 +194,6 @@ Value make_message(const Json& message, size_t index, const MessageStyle& style,
   result.origin = other;
   return result;
 }
-
-}  // namespace
 
 std::vector<ToolCall> declared_calls(const Json& message, size_t index) {
   std::vector<ToolCall> calls;

@@ -105,7 +105,12 @@ TemplateAbilities with_calls(const RenderProbe& render, TemplateAbilities abilit
   const Json plain = Json::array({{{"role", "user"}, {"content", kWord}}});
   const Json tools = sentinel_tools();
   abilities.declares_tools = shows(attempt(render, plain, &tools, abilities.style, true), kTool);
-
+  if (!abilities.declares_tools) {
+    const Json system = Json::array({{{"role", "system"}, {"content", kAbout}}, plain[0]});
+    abilities.style.refuses_system = !shows(attempt(render, system, nullptr, abilities.style, true), kAbout);
+    abilities.markup = &hermes_markup();
+    return abilities;
+  }
   for (const bool with_result : {true, false}) {
     const Json messages = sentinel_messages(with_result);
     for (const bool as_text : {false, true}) {
@@ -116,7 +121,6 @@ TemplateAbilities with_calls(const RenderProbe& render, TemplateAbilities abilit
         const auto rendered = attempt(render, messages, &tools, style, false);
         if (!rendered || !writes_well(*rendered)) continue;
         abilities.style = style;
-        abilities.writes_calls = true;
         abilities.markup = find_markup(*rendered);
         return abilities;
       }

@@ -12,8 +12,9 @@ namespace retro::text {
 struct TemplateAbilities {
   MessageStyle style;
   bool declares_tools = false;
-  bool writes_calls = false;
-  const ToolMarkup* markup = nullptr;  ///< that the template's calls parse back from; null where none does
+  /// What calls parse back from: the template's own way, Hermes where it declares no tools (so that calls are
+  /// text), null where it writes no calls or in a markup that we do not know.
+  const ToolMarkup* markup = nullptr;
 };
 
 /// Renders messages [0, count) and tools in a style; throws Error where the template fails.

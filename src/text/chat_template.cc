@@ -51,8 +51,11 @@ struct ChatTemplate::Impl {
                   const MessageStyle& style, bool add_generation_prompt,
                   const jinja::Limits& limits = {}) const;
   Rendered render(const Conversation& conversation, size_t count, bool add_generation_prompt) const {
-    return render(*conversation.messages, count, conversation.tools, conversation.variables,
-                  abilities().style, add_generation_prompt);
+    MessageStyle style = abilities().style;
+    style.tools_as_text =
+        !abilities().declares_tools && uses_tools(*conversation.messages, conversation.tools);
+    return render(*conversation.messages, count, conversation.tools, conversation.variables, style,
+                  add_generation_prompt);
   }
   const TemplateAbilities& abilities() const;
   void check_calls_written(const Conversation& conversation, const Rendered& rendered) const;
@@ -82,9 +85,10 @@ Rendered ChatTemplate::Impl::render(const Json& messages, size_t count, const Js
             bind(name, jinja::from_json(value, Origin(-1, Field::variable), arena));
           }
         }
-        const jinja::Value declared = make_tools(tools, arena);
+        const jinja::Value declared = make_tools(style.tools_as_text ? nullptr : tools, arena);
         if (!declared.is(jinja::Kind::none) || !style.tools_left_out) bind("tools", declared);
-        bind("messages", make_messages(messages, count, style, arena));
+        bind("messages", style.tools_as_text ? make_messages_as_text(messages, count, tools, style, arena)
+                                             : make_messages(messages, count, style, arena));
         bind("add_generation_prompt", jinja::Value::of(add_generation_prompt));
       },
       now, limits);

@@ -72,11 +72,12 @@ class ChatTemplate {
   /// with `tool_calls` is parsed back and must give them. Throws as `render` does.
   TrainingRendering render_training(const Conversation& conversation) const;
 
-  /// True where the template shows declared tools to the model.
+  /// True where the template shows declared tools to the model. Where it does not, tools go into the system
+  /// prompt, calls are Hermes's `<tool_call>` text and results are user turns.
   bool declares_tools() const;
-  /// True where the template writes an assistant's tool calls in a markup that parses back.
+  /// False where the template declares tools, but writes no calls, or in a markup that we cannot parse back.
   bool writes_tool_calls() const;
-  /// The markup's name, "hermes" where the template writes none.
+  /// The markup's name, "hermes" where the template has none of its own.
   std::string_view tool_markup() const;
 
  private:

@@ -153,6 +153,7 @@ class TextBuilder {
   const Str* finish(bool markup = false) { return arena_.adopt(text_.text, text_.runs, markup); }
   Rendered take() { return std::move(text_); }
   Arena& arena() { return arena_; }
+  bool empty() const { return text_.text.empty(); }
 
  private:
   Arena& arena_;

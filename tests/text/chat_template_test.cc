@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -174,12 +177,64 @@ TEST(ChatTemplate, AStructuredCallIsTrainedFromItsGenerationPromptToItsEnd) {
             "<|im_start|>assistant\n|{It is not there.<|im_end|>}\n");
 }
 
+TEST(ChatTemplate, ATemplateWithoutToolsGetsThemAsText) {
+  const Json tools = messages(kTools);
+  const ChatTemplate chat = smollm2();
+  EXPECT_FALSE(chat.declares_tools());
+  EXPECT_TRUE(chat.writes_tool_calls());
+  const std::string catalogue =
+      "# Tools\n\nThese tools can be called; each line declares one in JSON:\n<tools>\n{\"type\": "
+      "\"function\", "
+      "\"function\": {\"name\": \"find\", \"description\": \"Finds it.\", \"parameters\": {\"type\": "
+      "\"object\", "
+      "\"properties\": {\"q\": {\"type\": \"string\"}}}}}\n</tools>\n\nTo call a tool, write its name and "
+      "its arguments "
+      "in JSON:\n<tool_call>\n{\"name\": \"...\", \"arguments\": {...}}\n</tool_call>";
+  const std::string talk =
+      "<|im_start|>assistant\n|{<tool_call>\n{\"name\": \"find\", \"arguments\": {\"q\": "
+      "\"a\"}}\n</tool_call>"
+      "<|im_end|>}\n<|im_start|>user\n<tool_response>\nnone\n</tool_response><|im_end|>\n"
+      "<|im_start|>assistant\n|{It is not there.<|im_end|>}\n";
+  Json record = call_record({{"q", "a"}}, nullptr);
+  EXPECT_EQ(marked(chat, record, &tools),
+            "<|im_start|>system\n" + catalogue + "<|im_end|>\n<|im_start|>user\nfind it<|im_end|>\n" + talk);
+  record.insert(record.begin(), Json{{"role", "system"}, {"content", "Be brief."}});
+  EXPECT_EQ(marked(chat, record, &tools), "<|im_start|>system\nBe brief.\n\n" + catalogue +
+                                              "<|im_end|>\n<|im_start|>user\nfind it<|im_end|>\n" + talk);
+  // Gemma's own template refuses system messages.
+  record.erase(record.begin());
+  const TemplateTokens tokens = {"<bos>", "<eos>", {"<end_of_turn>"}};
+  EXPECT_EQ(marked(of_package("google-gemma-2-2b-it", tokens), record, &tools)
+                .find("<bos><start_of_turn>user\n" + catalogue + "\n\nfind it<end_of_turn>\n"),
+            0U);
+}
+
+TEST(ChatTemplate, ResultsInARowAreOneTurn) {
+  const Json tools = messages(kTools);
+  Json record =
+      messages(R"([{"role": "user", "content": "find both"}, {"role": "assistant", "content": "Yes.",
+    "tool_calls": [{"name": "find", "arguments": {"q": 1}}, {"name": "find", "arguments": "{\"q\": 2}"}]},
+    {"role": "tool", "content": "one"}, {"role": "tool", "content": "gone", "is_error": true}])");
+  const std::string text = marked(smollm2(), record, &tools);
+  EXPECT_EQ(text.substr(text.find("<|im_start|>assistant")),
+            "<|im_start|>assistant\n|{Yes.\n<tool_call>\n{\"name\": \"find\", \"arguments\": {\"q\": "
+            "1}}\n</tool_call>\n"
+            "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"q\": 2}}\n</tool_call><|im_end|>}\n"
+            "<|im_start|>user\n<tool_response>\none\n</tool_response>\n<tool_response>\nERROR: gone\n"
+            "</tool_response><|im_end|>\n");
+}
+
 TEST(ChatTemplate, ACallThatTheTemplateDropsIsRefused) {
-  const Json record = call_record({{"q", "a"}}, nullptr);
-  EXPECT_FALSE(smollm2().declares_tools());
-  EXPECT_FALSE(smollm2().writes_tool_calls());
+  const Json tools = messages(kTools);
+  const ChatTemplate chat = chatml(
+      "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<|im_start|>{{ m.role "
+      "}}\n"
+      "{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif "
+      "%}");
+  EXPECT_TRUE(chat.declares_tools());
+  EXPECT_FALSE(chat.writes_tool_calls());
   EXPECT_EQ(
-      error_of(smollm2(), record),
+      error_of(chat, call_record({{"q", "a"}}, nullptr), &tools),
       "message 2: the model's chat template does not write its tool calls; write the turn as the model shall "
       "generate it and mark it \"raw\": true");
 }
@@ -188,7 +243,8 @@ TEST(ChatTemplate, ACallThatWouldNotParseBackIsRefused) {
   // This template writes arguments with Python's quotes where they are an object and drops what JSON needs
   // else.
   const ChatTemplate chat = chatml(
-      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}"
+      "{{ tools | tojson }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in "
+      "m.tool_calls or [] %}"
       "<tool_call>{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson | "
       "replace('\\\\n', '\\n') }}}</tool_call>{% endfor %}<|im_end|>\n{% endfor %}"
       "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
@@ -344,6 +400,63 @@ TEST(ChatTemplate, HostileTemplatesEndInAnError) {
   const Json conversation = messages(kHi);
   EXPECT_NE(error_of(chat, conversation).find("chat template, line 1: the template needs more than"),
             std::string::npos);
+}
+
+/// Every template of the package, by name.
+std::vector<std::string> package_templates() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(test::cached("llama_models/templates"))) {
+    if (entry.path().extension() == ".jinja") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_GT(names.size(), 60U);
+  return names;
+}
+
+TEST(ChatTemplate, EveryTemplateOfThePackageTrainsBothTurns) {
+  const Json conversation = messages(kHi);
+  for (const std::string& name : package_templates()) {
+    // This one cannot be rendered without a variable of its own.
+    if (name == "fireworks-ai-llama-3-firefunction-v2") continue;
+    const auto training = of_package(name).render_training({&conversation});
+    ASSERT_EQ(training.turns.size(), 2U) << name;
+    size_t at = 0;
+    for (const TrainedTurn& turn : training.turns) {
+      EXPECT_TRUE(at <= turn.cut && turn.cut <= turn.begin && turn.begin < turn.end) << name;
+      EXPECT_LE(turn.end, training.rendered.text.size()) << name;
+      at = turn.end;
+      const std::string trained = training.rendered.text.substr(turn.begin, turn.end - turn.begin);
+      EXPECT_NE(trained.find("hi"), std::string::npos) << name << ": " << trained;
+      EXPECT_LT(trained.size(), 60U) << name << ": " << trained;
+      EXPECT_TRUE(turn.whole) << name;
+    }
+  }
+}
+
+TEST(ChatTemplate, NoTemplateOfThePackageTellsSpellingsOfACallApart) {
+  const Json tools = messages(kTools);
+  const Json null;
+  const Json empty = "";
+  size_t written = 0;
+  for (const std::string& name : package_templates()) {
+    const ChatTemplate chat = of_package(name);
+    for (const std::string text : {"{}", R"({"q": null})", R"({"q": "It's \"x\"\n<a>"})"}) {
+      std::set<std::string> outcomes;
+      for (const Json& spelled : {Json(text), Json::parse(text)}) {
+        for (const Json* content : {static_cast<const Json*>(nullptr), &null, &empty}) {
+          try {
+            outcomes.insert(marked(chat, call_record(spelled, content), &tools));
+          } catch (const Error& error) {
+            outcomes.insert(error.what());
+          }
+        }
+      }
+      EXPECT_EQ(outcomes.size(), 1U) << name;
+      EXPECT_EQ(outcomes.begin()->find("None"), std::string::npos) << name << "\n" << *outcomes.begin();
+      if (outcomes.begin()->find("|{") != std::string::npos) ++written;
+    }
+  }
+  EXPECT_GE(written, 33U);
 }
 
 }  // namespace
