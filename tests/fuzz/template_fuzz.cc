@@ -62,8 +62,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 2000 || source.find("range") != std::string::npos) return 0;
   try {
     const ChatTemplate chat(source, {"<s>", "</s>", {"</s>", "<|im_end|>"}});
-    const Json messages = Json::array({conversation()[1], conversation()[4]});
-    const TrainingRendering training = chat.render_training({&messages});
+    const Json plain = Json::array({conversation()[1], conversation()[4]});
+    static const Json tools = Json::parse(R"([{"name": "f", "parameters": {"type": "object"}}])");
+    const bool calls = size % 2 == 0;
+    const TrainingRendering training =
+        chat.render_training({calls ? &conversation() : &plain, calls ? &tools : nullptr});
     check_runs(training.rendered);
     size_t at = 0;
     for (const TrainedTurn& turn : training.turns) {

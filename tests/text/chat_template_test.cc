@@ -240,8 +240,7 @@ TEST(ChatTemplate, ACallThatTheTemplateDropsIsRefused) {
 }
 
 TEST(ChatTemplate, ACallThatWouldNotParseBackIsRefused) {
-  // This template writes arguments with Python's quotes where they are an object and drops what JSON needs
-  // else.
+  // This template puts back newlines that JSON needs escaped.
   const ChatTemplate chat = chatml(
       "{{ tools | tojson }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in "
       "m.tool_calls or [] %}"
