@@ -26,8 +26,8 @@ inline bool has_decoder(DType dtype) {
   return straight_filler(dtype) != nullptr && transposed_filler(dtype) != nullptr;
 }
 
-inline TileShape tile_shape() {
-  return {kFullRows, kFullWidth};
+inline int64_t tile_rows() {
+  return kFullRows;
 }
 
 /// Equal blocks of at most kMaxDepth, multiples of `unit`: a short last block would cost as much as a long

@@ -13,6 +13,8 @@
 #if HWY_ONCE
 #include <algorithm>
 #include <new>
+#include <tuple>
+#include <utility>
 
 #include "device/cpu/product.h"
 #include "device/cpu/scratch.h"
@@ -21,7 +23,7 @@ namespace retro::device::cpu {
 
 HWY_EXPORT(target_name);
 HWY_EXPORT(has_decoder);
-HWY_EXPORT(tile_shape);
+HWY_EXPORT(tile_rows);
 HWY_EXPORT(product_nt_part);
 HWY_EXPORT(product_nn_part);
 HWY_EXPORT(product_tn_part);
@@ -36,19 +38,21 @@ struct Grid {
 };
 
 constexpr int64_t kDecodeRows = 12;
+/// Workers part at whole tiles of the widest vectors, which are whole runs of quants too.
+constexpr int64_t kColumnGrain = 32;
 
 int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-Grid choose_grid(int64_t rows, int64_t columns, TileShape tile, int workers) {
-  const int64_t tiles = divide_up(rows, tile.rows);
-  const int64_t strips = divide_up(columns, tile.columns);
+Grid choose_grid(int64_t rows, int64_t columns, int64_t tile_height, int workers) {
+  const int64_t tiles = divide_up(rows, tile_height);
+  const int64_t strips = divide_up(columns, kColumnGrain);
   Grid best;
   int64_t best_cost = 0;
   for (int down = 1; down <= workers && down <= tiles; ++down) {
     const int across = static_cast<int>(std::min<int64_t>(workers / down, strips));
-    const int64_t cost = divide_up(strips, across) * (divide_up(tiles, down) * tile.rows + kDecodeRows);
+    const int64_t cost = divide_up(strips, across) * (divide_up(tiles, down) * tile_height + kDecodeRows);
     if (down == 1 || cost < best_cost) {
       best = {down, across};
       best_cost = cost;
@@ -64,20 +68,17 @@ std::pair<int64_t, int64_t> cut(int64_t count, int64_t grain, int index, int par
           std::min(count, blocks * (index + 1) / parts * grain)};
 }
 
-/// A panel starts at the start of 32 quants, whatever the tile's width.
-constexpr int64_t kColumnGrain = 32;
-
 template <typename Work>
 void over_output(int64_t rows, int64_t columns, Workspace& workspace, Work&& work) {
   if (rows <= 0 || columns <= 0) return;
-  const TileShape tile = HWY_DYNAMIC_DISPATCH(tile_shape)();
-  const Grid grid = choose_grid(rows, columns, tile, workspace.pool().size());
+  const int64_t tile_height = HWY_DYNAMIC_DISPATCH(tile_rows)();
+  const Grid grid = choose_grid(rows, columns, tile_height, workspace.pool().size());
   const auto part = [&](int worker) {
     if (worker >= grid.down * grid.across) return;
     OutputPart output;
-    std::tie(output.row_begin, output.row_end) = cut(rows, tile.rows, worker / grid.across, grid.down);
+    std::tie(output.row_begin, output.row_end) = cut(rows, tile_height, worker / grid.across, grid.down);
     std::tie(output.column_begin, output.column_end) =
-        cut(columns, std::max<int64_t>(kColumnGrain, tile.columns), worker % grid.across, grid.across);
+        cut(columns, kColumnGrain, worker % grid.across, grid.across);
     work(output, workspace.scratch(worker));
   };
   if (grid.down * grid.across == 1) {

@@ -37,10 +37,4 @@ struct OutputPart {
   int64_t column_end = 0;
 };
 
-/// The register tile of the instruction set in use.
-struct TileShape {
-  int64_t rows = 0;
-  int64_t columns = 0;
-};
-
 }  // namespace retro::device::cpu

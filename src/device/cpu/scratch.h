@@ -7,14 +7,18 @@ namespace retro::device::cpu {
 
 constexpr int kMaxWidth = 32;     // columns of a register tile
 constexpr int kMaxTileRows = 12;  // rows of a register tile
-constexpr int kMaxDepth = 320;    // of a panel; a multiple of 32, and 256 (a superblock) fits
-constexpr int kGroupColumns =
-    128;                       // columns decoded before the tokens run over them: 160 KiB, a part of any L2
-constexpr int kRowGroup = 16;  // rows transposed together
+
+/// Depth of a panel: a multiple of 32, with room for a superblock of 256. Loading and storing a tile's sums
+/// is then a hundredth of the work.
+constexpr int kMaxDepth = 320;
+/// Columns decoded before the tokens run over them: a panel of 160 KiB, which any L2 cache holds.
+constexpr int kGroupColumns = 128;
+
+constexpr int kRowGroup = 16;       // rows of W transposed together
 constexpr int kMinScaleGroup = 16;  // weights that share a scale, at least
 
-constexpr int kRowStride = kMaxDepth + 16;  // of gathered rows: an odd number of cache lines
-constexpr int kGatherRows = 256;            // rows gathered together
+constexpr int kGatherRows = 256;            // rows of A put side by side
+constexpr int kRowStride = kMaxDepth + 16;  // from one to the next: an odd number of cache lines
 
 struct alignas(64) Scratch {
   float panel[kGroupColumns * kMaxDepth];
