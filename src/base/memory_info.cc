@@ -76,6 +76,12 @@ int64_t anonymous_bytes() {
   return status_line("RssAnon");
 }
 
+// Read at the first call, which main makes before anything else.
+int64_t program_file_bytes() {
+  static const int64_t bytes = status_line("RssFile");
+  return bytes;
+}
+
 int64_t available_bytes() {
   const int64_t machine = parse_kib_line(slurp("/proc/meminfo"), "MemAvailable");
   return std::min(machine < 0 ? INT64_MAX : machine, group_left());

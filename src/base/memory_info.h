@@ -15,6 +15,10 @@ int64_t peak_resident_bytes();
 /// Bytes this process holds that no file backs (RssAnon).
 int64_t anonymous_bytes();
 
+/// Bytes of this program's own code and libraries in memory (RssFile when the process started, before it
+/// mapped any file of a user).
+int64_t program_file_bytes();
+
 /// Bytes that this process can still take: the machine's available memory, or what its control group has
 /// left, whichever is less.
 int64_t available_bytes();

@@ -54,6 +54,9 @@ class Device {
   virtual void sgd(const SgdArgs& args) = 0;
 };
 
+/// Bytes that make_cpu_device itself takes for its threads.
+int64_t cpu_scratch_bytes(int threads);
+
 /// The host's own cores. `threads` >= 1.
 std::unique_ptr<Device> make_cpu_device(int threads);
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/linear.h"
+#include "device/cpu/scratch.h"
 #include "device/cpu/supports.h"
 #include "device/device.h"
 
@@ -99,6 +100,10 @@ class CpuDevice final : public Device {
 };
 
 }  // namespace
+
+int64_t cpu_scratch_bytes(int threads) {
+  return threads * static_cast<int64_t>(sizeof(cpu::Scratch) + cpu::attention_scratch_bytes());
+}
 
 std::unique_ptr<Device> make_cpu_device(int threads) {
   if (threads < 1) fail(ErrorKind::config, "{} threads; at least 1 is needed", threads);

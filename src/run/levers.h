@@ -1,0 +1,39 @@
+// Memory levers, in the order in which they are pulled: micro_batch, gradient checkpointing, bf16
+// checkpoints.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "run/document.h"
+#include "run/setup.h"
+
+namespace retro::run {
+
+/// One setting of the levers and what the run then takes.
+struct LeverSetting {
+  int64_t micro_batch = 0;
+  int64_t gradient_accumulation = 0;
+  bool gradient_checkpointing = false;
+  RetainedType checkpoint_dtype = RetainedType::f32;
+  int64_t bytes = 0;
+
+  /// The keys of [training] that differ from the document's, with values as TOML writes them.
+  std::vector<std::pair<std::string, std::string>> changes(const Document& document) const;
+};
+
+/// The settings in order: first the document's own, then each lever pulled further. The product of
+/// micro_batch and gradient_accumulation, and so the gradient, stays the same.
+std::vector<LeverSetting> lever_settings(const Document& document, const ModelContext& context,
+                                         int32_t set_rows);
+
+/// The first that fits `bytes`; none when none does.
+std::optional<LeverSetting> first_fit(const std::vector<LeverSetting>& settings, int64_t bytes);
+
+/// The text of a document with keys of [training] set, comments and order kept.
+std::string with_training_keys(const std::string& toml,
+                               const std::vector<std::pair<std::string, std::string>>& changes);
+
+}  // namespace retro::run

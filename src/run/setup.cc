@@ -1,0 +1,117 @@
+#include "run/setup.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/memory_info.h"
+#include "model/adapter.h"
+#include "run/levers.h"
+
+namespace retro::run {
+
+using tensor::DType;
+
+engine::EngineOptions engine_options(const Document& document, int32_t set_rows) {
+  const TrainingSection& t = document.training;
+  engine::EngineOptions options;
+  options.micro_batch = static_cast<int32_t>(t.micro_batch);
+  options.set_rows = set_rows;
+  options.kv_dtype = t.kv_dtype == CacheType::f16 ? DType::F16 : DType::F32;
+  if (t.gradient_checkpointing) options.checkpoint_layers = static_cast<int32_t>(t.checkpoint_every_n_layers);
+  if (t.checkpoint_dtype == RetainedType::f16) options.checkpoint_dtype = DType::F16;
+  if (t.checkpoint_dtype == RetainedType::bf16) options.checkpoint_dtype = DType::BF16;
+  // The same memory as [seq_chunk, vocabulary / tiles], held as whole rows: a row's logits are then made
+  // once.
+  const int64_t rows =
+      t.chunked_ce_seq_chunk > 0 ? std::min(t.chunked_ce_seq_chunk, t.micro_batch) : t.micro_batch;
+  options.head_chunk_rows =
+      t.chunked_cross_entropy ? (rows + t.chunked_ce_tiles - 1) / t.chunked_ce_tiles : t.micro_batch;
+  return options;
+}
+
+engine::OptimizerOptions optimizer_options(const Document& document) {
+  engine::OptimizerOptions options;
+  options.kind = document.training.optimizer == OptimizerKind::adamw ? engine::OptimizerKind::adamw
+                                                                     : engine::OptimizerKind::sgd;
+  options.beta1 = static_cast<float>(document.optimizer.beta1);
+  options.beta2 = static_cast<float>(document.optimizer.beta2);
+  options.eps = static_cast<float>(document.optimizer.eps);
+  options.weight_decay = static_cast<float>(document.training.weight_decay);
+  options.max_grad_norm = document.training.max_grad_norm;
+  return options;
+}
+
+model::AdapterLayout adapter_layout(const Document& document, const ModelContext& context) {
+  if (document.lora.init_adapter) {
+    return model::read_adapter(*document.lora.init_adapter, context.model).adapter.layout;
+  }
+  const DType dtype = document.lora.dtype == AdapterType::f16 ? DType::F16 : DType::F32;
+  try {
+    return model::choose_targets(context.model, document.lora.targets,
+                                 static_cast<int32_t>(document.lora.rank),
+                                 static_cast<float>(document.lora.alpha), dtype);
+  } catch (const Error& error) {
+    throw error.within(place(document, "lora.targets"));
+  }
+}
+
+model::Adapter initial_adapter(const Document& document, const ModelContext& context,
+                               const std::string& fingerprint, Reporter& reporter) {
+  if (!document.lora.init_adapter) {
+    return model::make_adapter(adapter_layout(document, context), document.lora.seed);
+  }
+  model::LoadedAdapter loaded = model::read_adapter(*document.lora.init_adapter, context.model);
+  for (const std::string& line : model::describe_loading(loaded, context.model, fingerprint)) {
+    line.starts_with("warning: ") ? reporter.warn(line.substr(9)) : reporter.note(line);
+  }
+  return std::move(loaded.adapter);
+}
+
+std::string fingerprint_model(const ModelContext& context, Reporter& reporter) {
+  return context.model.file().fingerprint([&](uint64_t done, uint64_t total) {
+    reporter.progress("reading the model", static_cast<int64_t>(done >> 20),
+                      static_cast<int64_t>(total >> 20), "MiB");
+  });
+}
+
+int64_t MemoryPlan::total() const {
+  return std::accumulate(parts.begin(), parts.end(), int64_t{0},
+                         [](int64_t sum, const engine::MemoryPart& part) { return sum + part.bytes; });
+}
+
+MemoryPlan plan_memory(const ModelContext& context, const engine::EnginePlan& plan,
+                       const model::AdapterLayout* layout, engine::OptimizerKind optimizer, int threads) {
+  MemoryPlan memory;
+  memory.parts.push_back(
+      {"model, mapped from its file", static_cast<int64_t>(context.model.file().tensor_bytes())});
+  if (layout != nullptr) {
+    memory.parts.push_back({"adapter, f32", layout->size() * int64_t{sizeof(float)}});
+    if (plan.options.train) {
+      memory.parts.push_back({"optimizer state", engine::optimizer_bytes(optimizer, layout->size())});
+    }
+  }
+  memory.parts.insert(memory.parts.end(), plan.parts.begin(), plan.parts.end());
+  memory.parts.push_back({"kernel scratch", device::cpu_scratch_bytes(threads)});
+  memory.parts.push_back({"program, vocabulary and data", anonymous_bytes() + program_file_bytes()});
+  return memory;
+}
+
+void check_fits(const Document& document, const ModelContext& context, const MemoryPlan& plan,
+                int32_t set_rows) {
+  const int64_t resident = anonymous_bytes();
+  const int64_t available = available_bytes() + resident;
+  if (plan.total() <= available) return;
+  const auto fit = first_fit(lever_settings(document, context, set_rows), available);
+  std::string advice =
+      "no setting of the memory levers fits; a smaller model or a machine with more memory would";
+  if (fit) {
+    advice = "set in [training]:";
+    for (const auto& [key, value] : fit->changes(document)) advice += fmt::format(" {} = {};", key, value);
+    advice += " the gradient stays the same (`retrograd plan --memory … --write` writes them)";
+  }
+  fail(ErrorKind::config, "{}: the run takes {} MiB and {} MiB are available: {}", document.path.string(),
+       plan.total() >> 20, available >> 20, advice);
+}
+
+}  // namespace retro::run

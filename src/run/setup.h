@@ -1,0 +1,45 @@
+// From a document to the engine's options, the adapter and the memory of a run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/optimizer.h"
+#include "run/document.h"
+#include "run/model_context.h"
+#include "run/reporter.h"
+
+namespace retro::run {
+
+/// `set_rows`: rows of the longest record.
+engine::EngineOptions engine_options(const Document& document, int32_t set_rows);
+
+engine::OptimizerOptions optimizer_options(const Document& document);
+
+/// A fresh adapter, or the one of `lora.init_adapter`; says how many tensors it changes.
+model::Adapter initial_adapter(const Document& document, const ModelContext& context,
+                               const std::string& fingerprint, Reporter& reporter);
+
+/// The layout alone, for a plan.
+model::AdapterLayout adapter_layout(const Document& document, const ModelContext& context);
+
+/// The model's fingerprint, with a progress bar while it is hashed.
+std::string fingerprint_model(const ModelContext& context, Reporter& reporter);
+
+/// The peak of a run by part: what engine, adapter and optimizer take, the mapped model, and what the process
+/// has already taken for program, vocabulary and data.
+struct MemoryPlan {
+  std::vector<engine::MemoryPart> parts;
+  int64_t total() const;
+};
+
+MemoryPlan plan_memory(const ModelContext& context, const engine::EnginePlan& plan,
+                       const model::AdapterLayout* layout, engine::OptimizerKind optimizer, int threads);
+
+/// Throws Error(config) with the levers to pull, in their order, when `plan` does not fit what is available.
+void check_fits(const Document& document, const ModelContext& context, const MemoryPlan& plan,
+                int32_t set_rows);
+
+}  // namespace retro::run

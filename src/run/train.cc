@@ -1,0 +1,53 @@
+#include "run/train.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "run/checkpoint.h"
+#include "run/trainer.h"
+#include "run/training_data.h"
+
+namespace retro::run {
+
+namespace {
+
+std::filesystem::path find_checkpoint(const Document& document, const TrainOptions& options) {
+  if (options.state) return *options.state;
+  if (document.checkpoint && document.checkpoint->resume_from && !options.resume) {
+    return *document.checkpoint->resume_from;
+  }
+  if (!document.checkpoint) {
+    fail(ErrorKind::config,
+         "{}: has no [checkpoint] section, so there is nothing to resume; name a state folder",
+         document.path.string());
+  }
+  const auto newest = newest_checkpoint(document.checkpoint->directory);
+  if (!newest) {
+    fail(ErrorKind::config, "{}: holds no checkpoint to resume; leave --resume out to start",
+         document.checkpoint->directory.string());
+  }
+  return *newest;
+}
+
+}  // namespace
+
+TrainResult train(const Document& document, const TrainOptions& options, Reporter& reporter) {
+  for (const std::string& warning : document.warnings) reporter.warn(warning);
+  for (const std::string& note : document.notes) reporter.note(note);
+  const DataFiles files = open_data(document);
+  const ModelContext context(document.model.path);
+  const data::RecordOptions records = record_options(document);
+  data::Records training = tokenize(files.train, context, records, reporter);
+  std::optional<data::Records> evaluation;
+  if (files.evaluation) {
+    evaluation = tokenize(*files.evaluation, context, records, reporter);
+    if (document.evaluation->max_examples) thin_out(*evaluation, *document.evaluation->max_examples);
+  }
+  Trainer trainer(document, context, std::move(training), std::move(evaluation), reporter);
+  const bool resume = options.resume || (document.checkpoint && document.checkpoint->resume_from);
+  if (resume) trainer.resume(load_checkpoint(find_checkpoint(document, options)));
+  if (options.on_start) options.on_start();
+  return trainer.run(resume);
+}
+
+}  // namespace retro::run

@@ -1,0 +1,74 @@
+// One run in memory: what `train` drives.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "algo/schedule.h"
+#include "algo/sft.h"
+#include "engine/engine.h"
+#include "engine/optimizer.h"
+#include "run/checkpoint.h"
+#include "run/metrics.h"
+#include "run/setup.h"
+#include "run/train.h"
+#include "run/train_state.h"
+#include "run/training_data.h"
+
+namespace retro::run {
+
+class Trainer {
+ public:
+  /// Opens and checks everything. `training` and `evaluation` hold what the document names.
+  Trainer(const Document& document, const ModelContext& context, data::Records training,
+          std::optional<data::Records> evaluation, Reporter& reporter);
+
+  /// Takes up a checkpoint; refuses one of another run, naming the field that differs.
+  void resume(const LoadedCheckpoint& checkpoint);
+  /// Opens the log of metrics, prepares the checkpoint folder, and runs to the end or an interrupt.
+  TrainResult run(bool resumed);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void plan_epochs();
+  void check_output() const;
+  std::vector<algo::SftStep> epoch_steps(int64_t epoch) const;
+  /// False when the run was interrupted.
+  bool run_epoch();
+  void run_step(const algo::SftStep& step);
+  void report_epoch();
+  /// Evaluates where that is due and moves to the next epoch; false when interrupted before.
+  bool close_epoch();
+  void run_evaluation();
+  bool out_of_patience() const;
+  void save_step();
+  CheckpointContent checkpoint_content();
+  void write_adapter(const std::filesystem::path& path) const;
+  TrainResult result(bool interrupted);
+
+  const Document& document_;
+  const ModelContext& context_;
+  Reporter& reporter_;
+  data::Records training_;
+  std::optional<data::Records> evaluation_;
+  std::vector<int64_t> lengths_;
+  std::string fingerprint_;
+  Signature signature_;
+  model::Adapter adapter_;
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<engine::Optimizer> optimizer_;
+  algo::Schedule schedule_;
+  int64_t total_steps_ = 0;
+  std::vector<int64_t> steps_of_epoch_;
+  algo::SftBatch batch_;
+  TrainState state_;
+  MetricsLog metrics_;
+  double seconds_ = 0;        // in steps, of this process
+  int64_t timed_tokens_ = 0;  // tokens run in them
+};
+
+}  // namespace retro::run

@@ -1,0 +1,80 @@
+#include "run/training_data.h"
+
+#include <fmt/format.h>
+
+namespace retro::run {
+
+namespace {
+
+std::optional<data::FileFormat> to_format(const std::optional<DataFormat>& format) {
+  if (!format) return std::nullopt;
+  return *format == DataFormat::text ? data::FileFormat::text : data::FileFormat::chat;
+}
+
+std::string list_lines(const std::vector<size_t>& lines) {
+  constexpr size_t kShown = 10;
+  std::string text;
+  for (size_t i = 0; i < lines.size() && i < kShown; ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(lines[i]);
+  return lines.size() > kShown ? text + ", …" : text;
+}
+
+}  // namespace
+
+DataFiles open_data(const Document& document) {
+  DataFiles files{data::DataFile(document.sft.data, to_format(document.sft.data_format)), std::nullopt};
+  if (document.evaluation) files.evaluation.emplace(document.evaluation->data, std::nullopt);
+  return files;
+}
+
+data::RecordOptions record_options(const Document& document) {
+  data::RecordOptions options;
+  options.ctx = document.training.ctx;
+  options.template_variables = document.sft.template_variables;
+  switch (document.sft.overlong) {
+    case Overlong::error:
+      options.overlong = data::Overlong::error;
+      break;
+    case Overlong::drop:
+      options.overlong = data::Overlong::drop;
+      break;
+    case Overlong::truncate:
+      options.overlong = data::Overlong::truncate;
+      break;
+  }
+  return options;
+}
+
+data::Records tokenize(const data::DataFile& file, const ModelContext& context,
+                       const data::RecordOptions& options, Reporter& reporter) {
+  const bool chat = file.format() == data::FileFormat::chat;
+  data::Records records =
+      file.tokenize(context.tokenizer, chat ? &context.chat_template() : nullptr, options);
+  const std::string name = file.path().string();
+  if (records.dropped > 0) {
+    reporter.warn(fmt::format("{}: {} of {} records dropped, longer than training.ctx = {}", name,
+                              records.dropped, records.read, options.ctx));
+  }
+  if (records.truncated > 0) {
+    reporter.warn(fmt::format("{}: {} of {} records cut to training.ctx = {}", name, records.truncated,
+                              records.read, options.ctx));
+  }
+  if (!records.empty_lines.empty()) {
+    reporter.warn(fmt::format("{}: {} of {} records left out, no trained token is left in them ({} {})", name,
+                              records.empty_lines.size(), records.read, chat ? "line" : "window",
+                              list_lines(records.empty_lines)));
+  }
+  return records;
+}
+
+void thin_out(data::Records& records, int64_t count) {
+  const auto size = static_cast<int64_t>(records.records.size());
+  if (size <= count) return;
+  std::vector<data::TrainingRecord> kept;
+  for (int64_t i = 0; i < count; ++i) {
+    kept.push_back(std::move(records.records[static_cast<size_t>(i * size / count)]));
+  }
+  records.records = std::move(kept);
+}
+
+}  // namespace retro::run

@@ -1,0 +1,30 @@
+// The data of a run: files checked before the model loads, then tokens.
+#pragma once
+
+#include <optional>
+
+#include "data/records.h"
+#include "run/document.h"
+#include "run/model_context.h"
+#include "run/reporter.h"
+
+namespace retro::run {
+
+/// The files of a document, their lines checked.
+struct DataFiles {
+  data::DataFile train;
+  std::optional<data::DataFile> evaluation;
+};
+
+DataFiles open_data(const Document& document);
+
+data::RecordOptions record_options(const Document& document);
+
+/// The tokens of one file; says what was left out. The chat template is asked for where the file holds chats.
+data::Records tokenize(const data::DataFile& file, const ModelContext& context,
+                       const data::RecordOptions& options, Reporter& reporter);
+
+/// At most `count` records, spread evenly over the file.
+void thin_out(data::Records& records, int64_t count);
+
+}  // namespace retro::run
