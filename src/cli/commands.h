@@ -5,8 +5,8 @@
 
 namespace retro::cli {
 
-/// Whether the work itself has begun: an error before that is one of arguments, document, data or model (exit code
-/// 2), after it one of the run (exit code 1).
+/// Whether the work itself has begun: an error before that is one of arguments, document, data or model (exit
+/// code 2), after it one of the run (exit code 1).
 struct Progressed {
   bool started = false;
 };

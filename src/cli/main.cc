@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/memory_info.h"
 #include "cli/commands.h"
 
 namespace {
@@ -10,7 +11,8 @@ namespace {
 using namespace retro::cli;
 
 int dispatch(const Arguments& arguments, Progressed& progressed) {
-  if (const auto* a = std::get_if<HelpArguments>(&arguments)) return std::fputs(a->text.c_str(), stdout) < 0 ? 1 : 0;
+  if (const auto* a = std::get_if<HelpArguments>(&arguments))
+    return std::fputs(a->text.c_str(), stdout) < 0 ? 1 : 0;
   if (const auto* a = std::get_if<TrainArguments>(&arguments)) return run_train(*a, progressed);
   if (const auto* a = std::get_if<NewArguments>(&arguments)) return run_new(*a);
   if (const auto* a = std::get_if<PreviewArguments>(&arguments)) return run_preview(*a);
@@ -30,13 +32,15 @@ int exit_code(const retro::Error& error, const Progressed& progressed) {
 
 int main(int argc, char** argv) {
   Progressed progressed;
+  (void)retro::program_file_bytes();
   try {
     return dispatch(parse_arguments(argc, argv), progressed);
   } catch (const retro::Error& error) {
     std::fprintf(stderr, "retrograd: %s\n", error.what());
     return exit_code(error, progressed);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "retrograd: out of memory; `retrograd plan` shows what a run takes and what lowers it\n");
+    std::fprintf(stderr,
+                 "retrograd: out of memory; `retrograd plan` shows what a run takes and what lowers it\n");
     return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "retrograd: %s\n", error.what());

@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "algo/sft.h"
+#include "cli/commands.h"
+#include "cli/json_output.h"
+#include "cli/progress.h"
+#include "model/adapter.h"
+#include "run/evaluate.h"
+#include "run/interrupt.h"
+#include "run/setup.h"
+#include "run/training_data.h"
+
+namespace retro::cli {
+
+namespace {
+
+data::DataFile open_examples(const BenchArguments& arguments, const run::Document& document) {
+  std::optional<data::FileFormat> format;
+  if (arguments.format != "auto")
+    format = arguments.format == "text" ? data::FileFormat::text : data::FileFormat::chat;
+  if (arguments.data) return {*arguments.data, format};
+  return {document.evaluation ? document.evaluation->data : document.sft.data, format};
+}
+
+nlohmann::ordered_json to_json(const run::Loss& loss) {
+  return {{"loss", loss.mean()}, {"perplexity", loss.perplexity()}, {"tokens", loss.tokens}};
+}
+
+run::Loss measure(const run::Document& document, const run::ModelContext& context,
+                  const model::Adapter* adapter, const data::Records& records, const char* phase,
+                  run::Reporter& reporter) {
+  engine::EngineOptions options = run::engine_options(document, algo::longest_rows(records.records));
+  options.train = false;
+  const auto device = device::make_cpu_device(document.training.threads);
+  engine::Engine engine(
+      *device, adapter,
+      engine::plan_engine(context.model, adapter == nullptr ? nullptr : &adapter->layout, options));
+  return run::evaluate(engine, records.records, phase, reporter);
+}
+
+void print(const char* name, const run::Loss& loss) {
+  fmt::print("{:8} loss {:.4f}  perplexity {:.3f}  over {} trained tokens\n", name, loss.mean(),
+             loss.perplexity(), loss.tokens);
+}
+
+}  // namespace
+
+int run_bench(const BenchArguments& arguments, Progressed& progressed) {
+  run::Document document =
+      run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
+  if (arguments.ctx) document.training.ctx = *arguments.ctx;
+  ProgressReporter reporter;
+  const data::DataFile file = open_examples(arguments, document);
+  const run::ModelContext context(document.model.path);
+  data::Records records = run::tokenize(file, context, run::record_options(document), reporter);
+  if (arguments.limit) run::thin_out(records, *arguments.limit);
+  std::optional<model::LoadedAdapter> adapter;
+  if (arguments.adapter) {
+    adapter = model::read_adapter(*arguments.adapter, context.model);
+    const std::string fingerprint = run::fingerprint_model(context, reporter);
+    for (const auto& line : model::describe_loading(*adapter, context.model, fingerprint))
+      reporter.note(line);
+  }
+  progressed.started = true;
+  const run::InterruptGuard guard;
+  const run::Loss base = measure(document, context, nullptr, records, "base", reporter);
+  std::optional<run::Loss> adapted;
+  if (adapter) adapted = measure(document, context, &adapter->adapter, records, "adapter", reporter);
+  reporter.clear();
+
+  nlohmann::ordered_json json = to_json(adapted ? *adapted : base);
+  json["examples"] = records.records.size();
+  if (adapted) json["base"] = to_json(base);
+  if (prints_results(arguments.json)) {
+    fmt::print("{} examples of {}\n", records.records.size(), file.path().string());
+    print("base", base);
+    if (adapted) print("adapter", *adapted);
+  }
+  write_json(arguments.json, json);
+  return 0;
+}
+
+}  // namespace retro::cli

@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <ctime>
+#include <random>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "cli/commands.h"
+#include "cli/line_reader.h"
+#include "cli/progress.h"
+#include "model/adapter.h"
+#include "run/chat_session.h"
+#include "run/document.h"
+#include "run/interrupt.h"
+
+namespace retro::cli {
+
+namespace {
+
+struct ChatTarget {
+  std::filesystem::path model;
+  std::optional<std::filesystem::path> adapter;
+  int threads = default_threads();
+};
+
+// A document brings its model and, unless the base alone is asked for, the adapter it writes.
+ChatTarget resolve(const ChatArguments& arguments) {
+  ChatTarget target;
+  if (arguments.target.extension() == ".toml") {
+    const run::Document document =
+        run::load_document(arguments.target, {arguments.common.model, arguments.common.device});
+    target.model = document.model.path;
+    target.threads = document.training.threads;
+    target.adapter = document.output.path;
+  } else {
+    target.model = arguments.common.model.value_or(arguments.target);
+  }
+  if (arguments.adapter) target.adapter = arguments.adapter;
+  if (arguments.base_only) target.adapter.reset();
+  if (target.adapter && !arguments.adapter && !std::filesystem::exists(*target.adapter)) {
+    fail(ErrorKind::config, "{}: the document's adapter is not there yet; train first, or add --base-only",
+         target.adapter->string());
+  }
+  if (arguments.compare && !target.adapter)
+    fail(ErrorKind::config, "--compare needs an adapter: add --adapter FILE");
+  return target;
+}
+
+void say(run::ChatSession& session, const std::string& message, const char* name) {
+  if (name != nullptr) fmt::print("{}: ", name);
+  const run::AnswerEnd end = session.answer(message, [](std::string_view text) {
+    fmt::print("{}", text);
+    std::fflush(stdout);
+  });
+  fmt::print("\n");
+  std::fflush(stdout);
+  if (end == run::AnswerEnd::max_new_tokens) fmt::print(stderr, "(cut at --max-new-tokens)\n");
+  if (end == run::AnswerEnd::context_full) fmt::print(stderr, "(cut: --ctx is full; /reset starts anew)\n");
+  if (end == run::AnswerEnd::interrupted) fail(ErrorKind::interrupted, "interrupted");
+}
+
+void converse(run::ChatSession* base, run::ChatSession* adapted) {
+  const bool both = base != nullptr && adapted != nullptr;
+  while (const auto line = read_line("> ")) {
+    if (*line == "/exit") return;
+    if (*line == "/reset") {
+      if (base != nullptr) base->reset();
+      if (adapted != nullptr) adapted->reset();
+      fmt::print(stderr, "(a new conversation)\n");
+      continue;
+    }
+    if (line->find_first_not_of(" \t") == std::string::npos) continue;
+    try {
+      if (base != nullptr) say(*base, *line, both ? "base" : nullptr);
+      if (adapted != nullptr) say(*adapted, *line, both ? "adapter" : nullptr);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::interrupted) throw;
+      fmt::print(stderr, "{}\n", error.what());
+    }
+  }
+}
+
+}  // namespace
+
+int run_chat(const ChatArguments& arguments, Progressed& progressed) {
+  const ChatTarget target = resolve(arguments);
+  ProgressReporter reporter;
+  const run::ModelContext context(target.model, static_cast<int64_t>(std::time(nullptr)));
+  std::optional<model::LoadedAdapter> adapter;
+  if (target.adapter) {
+    adapter = model::read_adapter(*target.adapter, context.model);
+    for (const auto& line :
+         model::describe_loading(*adapter, context.model, context.model.file().fingerprint())) {
+      reporter.note(line);
+    }
+  }
+  if (!context.chat) {
+    reporter.warn("the model has no chat template: what you type is continued as plain text");
+    if (arguments.system) fail(ErrorKind::config, "--system needs a model with a chat template");
+  }
+  run::ChatOptions options;
+  options.sampling = {arguments.temperature, arguments.top_p,
+                      arguments.seed.value_or(std::random_device()())};
+  options.max_new_tokens = arguments.max_new_tokens;
+  const int64_t longest = context.model.hyperparameters().context_length;
+  options.ctx = static_cast<int32_t>(arguments.ctx.value_or(std::min<int64_t>(2048, longest)));
+  if (options.ctx > longest) {
+    fail(ErrorKind::config, "--ctx {}: the model's context is {} tokens; give at most that", options.ctx,
+         longest);
+  }
+  options.system = arguments.system.value_or("");
+
+  const auto device = device::make_cpu_device(target.threads);
+  std::unique_ptr<run::ChatSession> base;
+  std::unique_ptr<run::ChatSession> adapted;
+  if (!adapter || arguments.compare)
+    base = std::make_unique<run::ChatSession>(context, *device, nullptr, options);
+  if (adapter) adapted = std::make_unique<run::ChatSession>(context, *device, &adapter->adapter, options);
+  progressed.started = true;
+  const run::InterruptGuard guard;
+  converse(base.get(), adapted.get());
+  return 0;
+}
+
+}  // namespace retro::cli

@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "algo/sft.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/commands.h"
+#include "cli/json_output.h"
+#include "cli/progress.h"
+#include "run/levers.h"
+#include "run/setup.h"
+#include "run/training_data.h"
+
+namespace retro::cli {
+
+namespace {
+
+std::string text_of(const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::string text;
+  for (const auto& [key, value] : changes)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", key, value);
+  return text.empty() ? "as it is" : text;
+}
+
+void advise(const PlanArguments& arguments, const run::Document& document,
+            const std::vector<run::LeverSetting>& settings, nlohmann::ordered_json& json) {
+  const auto fit = run::first_fit(settings, *arguments.memory);
+  json["memory"] = *arguments.memory;
+  json["fits"] = fit.has_value();
+  const bool print = prints_results(arguments.json);
+  if (print) fmt::print("\nsettings, in the order in which to try them:\n");
+  bool marked = false;
+  for (const run::LeverSetting& setting : settings) {
+    const bool first = !marked && setting.bytes <= *arguments.memory;
+    marked = marked || first;
+    if (print) {
+      fmt::print("  {:>11}  {}{}\n", format_bytes(setting.bytes), text_of(setting.changes(document)),
+                 first ? "   <- the first that fits" : "");
+    }
+  }
+  if (!fit) {
+    fail(ErrorKind::config, "no setting of the memory levers fits {}; the smallest takes {}",
+         format_bytes(*arguments.memory), format_bytes(settings.back().bytes));
+  }
+  const auto changes = fit->changes(document);
+  for (const auto& [key, value] : changes) json["changes"][key] = value;
+  if (!arguments.write || changes.empty()) return;
+  write_file(arguments.config, run::with_training_keys(read_file(arguments.config), changes));
+  if (print) fmt::print("wrote {} into {}\n", text_of(changes), arguments.config.string());
+}
+
+}  // namespace
+
+int run_plan(const PlanArguments& arguments) {
+  const run::Document document =
+      run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
+  ProgressReporter reporter;
+  const run::DataFiles files = run::open_data(document);
+  const run::ModelContext context(document.model.path);
+  const auto records = run::record_options(document);
+  const data::Records training = run::tokenize(files.train, context, records, reporter);
+  int32_t rows = algo::longest_rows(training.records);
+  std::optional<data::Records> evaluation;
+  if (files.evaluation) {
+    evaluation = run::tokenize(*files.evaluation, context, records, reporter);
+    rows = std::max(rows, algo::longest_rows(evaluation->records));
+  }
+  const model::AdapterLayout layout = run::adapter_layout(document, context);
+  const auto plan = engine::plan_engine(context.model, &layout, run::engine_options(document, rows));
+  const run::MemoryPlan memory = run::plan_memory(
+      context, plan, &layout, run::optimizer_options(document).kind, document.training.threads);
+  reporter.clear();
+
+  nlohmann::ordered_json json;
+  for (const auto& part : memory.parts) json["parts"][part.name] = part.bytes;
+  json["total_bytes"] = memory.total();
+  json["micro_batch"] = document.training.micro_batch;
+  json["gradient_accumulation"] = document.training.gradient_accumulation;
+  json["longest_record_rows"] = rows;
+  if (prints_results(arguments.json)) {
+    for (const auto& part : memory.parts) fmt::print("{:>11}  {}\n", format_bytes(part.bytes), part.name);
+    fmt::print("{:>11}  in all, at the peak\n", format_bytes(memory.total()));
+  }
+  if (arguments.memory) advise(arguments, document, run::lever_settings(document, context, rows), json);
+  write_json(arguments.json, json);
+  return 0;
+}
+
+}  // namespace retro::cli
