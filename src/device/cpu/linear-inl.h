@@ -50,7 +50,15 @@ HWY_INLINE void run_strips(const TileArgs& tile, int64_t rows, int64_t column, i
     TileArgs args = tile;
     args.a = tile.a + row * tile.a_row;
     args.b_step = width;
-    for (int64_t at = column; at < end; at += width) {
+    int64_t at = column;
+    if (rows == 1 && width == kFullWidth) {
+      for (; at + kLoneStrips * width <= end; at += kLoneStrips * width) {
+        args.b = strip_at(scratch, at / width);
+        args.c = tile.c + at;
+        lone_row_tile(args, kFullWidth * kMaxDepth);
+      }
+    }
+    for (; at < end; at += width) {
       args.b = strip_at(scratch, at / kFullWidth);
       args.c = tile.c + row * tile.c_row + at;
       run_tile(args, count, width, std::min<int64_t>(width, end - at), scratch.edge);

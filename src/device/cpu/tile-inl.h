@@ -95,6 +95,31 @@ void tile(const TileArgs& args) {
   }
 }
 
+/// One row by kLoneStrips full strips, which lie `strip` elements apart: a lone row's chains in one strip are
+/// too few to hide the latency of a multiply-add.
+constexpr int kLoneStrips = 4;
+
+HWY_INLINE void lone_row_tile(const TileArgs& args, int64_t strip) {
+  const hn::CappedTag<float, kFullWidth> d;
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, kFullWidth>()));
+  constexpr int kVectors = kFullWidth / kLanes;
+  hn::Vec<decltype(d)> sum[kLoneStrips * kVectors];
+  HWY_UNROLL(16)
+  for (int i = 0; i < kLoneStrips * kVectors; ++i) {
+    sum[i] = args.accumulate ? hn::LoadU(d, args.c + i * kLanes) : hn::Zero(d);
+  }
+  const float* HWY_RESTRICT b = args.b;
+  for (int64_t k = 0; k < args.depth; ++k, b += args.b_step) {
+    const auto left = hn::Set(d, args.a[k * args.a_step]);
+    HWY_UNROLL(16)
+    for (int i = 0; i < kLoneStrips * kVectors; ++i) {
+      sum[i] = hn::MulAdd(left, hn::LoadU(d, b + i / kVectors * strip + i % kVectors * kLanes), sum[i]);
+    }
+  }
+  HWY_UNROLL(16)
+  for (int i = 0; i < kLoneStrips * kVectors; ++i) hn::StoreU(sum[i], d, args.c + i * kLanes);
+}
+
 using TileFunction = void (*)(const TileArgs&);
 
 template <int kWidth, int... kIndex>

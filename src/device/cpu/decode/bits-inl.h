@@ -26,6 +26,9 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Bytes16 = hn::FixedTag<uint8_t, 16>;
+/// For formats whose 32 quants are in 32 bytes: one vector or two.
+using Bytes32 = hn::CappedTag<uint8_t, 32>;
+constexpr int kBytes32 = static_cast<int>(hn::MaxLanes(Bytes32()));
 
 /// An IEEE half anywhere in memory, exact.
 HWY_INLINE float half_at(const std::byte* at) {
@@ -37,24 +40,26 @@ HWY_INLINE float half_at(const std::byte* at) {
   return hn::GetLane(hn::PromoteTo(d, hn::BitCast(half, hn::Set(bits, value))));
 }
 
-HWY_INLINE auto load_bytes(const std::byte* at) {
-  return hn::LoadU(Bytes16(), reinterpret_cast<const uint8_t*>(at));
+template <class D>
+HWY_INLINE hn::Vec<D> load_bytes(D d, const std::byte* at) {
+  return hn::LoadU(d, reinterpret_cast<const uint8_t*>(at));
 }
 
 template <class V>
 HWY_INLINE void store_signed(V v, int8_t* out) {
-  hn::StoreU(v, Bytes16(), reinterpret_cast<uint8_t*>(out));
+  hn::StoreU(v, hn::DFromV<V>(), reinterpret_cast<uint8_t*>(out));
 }
 
 template <class V>
 HWY_INLINE V low_nibbles(V packed) {
-  return hn::And(packed, hn::Set(Bytes16(), uint8_t{15}));
+  return hn::And(packed, hn::Set(hn::DFromV<V>(), uint8_t{15}));
 }
 
 template <class V>
 HWY_INLINE V high_nibbles(V packed) {
-  const hn::Repartition<uint16_t, Bytes16> wide;
-  return low_nibbles(hn::BitCast(Bytes16(), hn::ShiftRight<4>(hn::BitCast(wide, packed))));
+  const hn::DFromV<V> d;
+  const hn::Repartition<uint16_t, hn::DFromV<V>> wide;
+  return low_nibbles(hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(wide, packed))));
 }
 
 /// `weight` where bit i of the 16 bits at `at` is set, else 0. Reads 8 bytes.

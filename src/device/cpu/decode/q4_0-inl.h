@@ -20,7 +20,7 @@ struct Q4_0 {
   static constexpr bool kMinimum = false;
 
   static HWY_INLINE void quants(const std::byte* block, int, int8_t* out) {
-    const auto packed = load_bytes(block + offsetof(Block, quants));
+    const auto packed = load_bytes(Bytes16(), block + offsetof(Block, quants));
     const auto offset = hn::Set(Bytes16(), uint8_t{8});
     store_signed(hn::Sub(low_nibbles(packed), offset), out);
     store_signed(hn::Sub(high_nibbles(packed), offset), out + 16);

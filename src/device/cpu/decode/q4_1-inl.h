@@ -20,7 +20,7 @@ struct Q4_1 {
   static constexpr bool kMinimum = true;
 
   static HWY_INLINE void quants(const std::byte* block, int, int8_t* out) {
-    const auto packed = load_bytes(block + offsetof(Block, quants));
+    const auto packed = load_bytes(Bytes16(), block + offsetof(Block, quants));
     store_signed(low_nibbles(packed), out);
     store_signed(high_nibbles(packed), out + 16);
   }

@@ -21,8 +21,8 @@ struct Q4_K {
 
   static HWY_INLINE void quants(const std::byte* block, int chunk, int8_t* out) {
     const std::byte* packed = block + offsetof(Block, quants) + 32 * (chunk / 2);
-    for (int i = 0; i < 32; i += 16) {
-      const auto pair = load_bytes(packed + i);
+    for (int i = 0; i < 32; i += kBytes32) {
+      const auto pair = load_bytes(Bytes32(), packed + i);
       store_signed(chunk % 2 == 0 ? low_nibbles(pair) : high_nibbles(pair), out + i);
     }
   }

@@ -20,7 +20,7 @@ struct Q5_0 {
   static constexpr bool kMinimum = false;
 
   static HWY_INLINE void quants(const std::byte* block, int, int8_t* out) {
-    const auto packed = load_bytes(block + offsetof(Block, quants));
+    const auto packed = load_bytes(Bytes16(), block + offsetof(Block, quants));
     const auto offset = hn::Set(Bytes16(), uint8_t{16});
     const std::byte* high = block + offsetof(Block, high_bits);
     store_signed(hn::Sub(hn::Or(low_nibbles(packed), spread_bits(high, 16)), offset), out);

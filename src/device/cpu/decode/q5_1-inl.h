@@ -20,7 +20,7 @@ struct Q5_1 {
   static constexpr bool kMinimum = true;
 
   static HWY_INLINE void quants(const std::byte* block, int, int8_t* out) {
-    const auto packed = load_bytes(block + offsetof(Block, quants));
+    const auto packed = load_bytes(Bytes16(), block + offsetof(Block, quants));
     const std::byte* high = block + offsetof(Block, high_bits);
     store_signed(hn::Or(low_nibbles(packed), spread_bits(high, 16)), out);
     store_signed(hn::Or(high_nibbles(packed), spread_bits(high + 2, 16)), out + 16);

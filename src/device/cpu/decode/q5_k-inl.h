@@ -21,12 +21,12 @@ struct Q5_K {
 
   static HWY_INLINE void quants(const std::byte* block, int chunk, int8_t* out) {
     const std::byte* packed = block + offsetof(Block, quants) + 32 * (chunk / 2);
-    const auto bit = hn::Set(Bytes16(), static_cast<uint8_t>(1 << chunk));
-    const auto fifth = hn::Set(Bytes16(), uint8_t{16});
-    for (int i = 0; i < 32; i += 16) {
-      const auto pair = load_bytes(packed + i);
+    const auto bit = hn::Set(Bytes32(), static_cast<uint8_t>(1 << chunk));
+    const auto fifth = hn::Set(Bytes32(), uint8_t{16});
+    for (int i = 0; i < 32; i += kBytes32) {
+      const auto pair = load_bytes(Bytes32(), packed + i);
       const auto four = chunk % 2 == 0 ? low_nibbles(pair) : high_nibbles(pair);
-      const auto set = hn::TestBit(load_bytes(block + offsetof(Block, high_bits) + i), bit);
+      const auto set = hn::TestBit(load_bytes(Bytes32(), block + offsetof(Block, high_bits) + i), bit);
       store_signed(hn::Or(four, hn::IfThenElseZero(set, fifth)), out + i);
     }
   }

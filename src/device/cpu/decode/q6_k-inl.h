@@ -23,13 +23,13 @@ struct Q6_K {
   /// move nothing from byte to byte.
   template <class V>
   static HWY_INLINE V top_two(V packed, int run) {
-    const hn::Repartition<uint16_t, Bytes16> wide;
+    const hn::Repartition<uint16_t, Bytes32> wide;
     const auto kept =
-        hn::BitCast(wide, hn::And(packed, hn::Set(Bytes16(), static_cast<uint8_t>(3 << (2 * run)))));
-    if (run == 0) return hn::BitCast(Bytes16(), hn::ShiftLeft<4>(kept));
-    if (run == 1) return hn::BitCast(Bytes16(), hn::ShiftLeft<2>(kept));
-    if (run == 2) return hn::BitCast(Bytes16(), kept);
-    return hn::BitCast(Bytes16(), hn::ShiftRight<2>(kept));
+        hn::BitCast(wide, hn::And(packed, hn::Set(Bytes32(), static_cast<uint8_t>(3 << (2 * run)))));
+    if (run == 0) return hn::BitCast(Bytes32(), hn::ShiftLeft<4>(kept));
+    if (run == 1) return hn::BitCast(Bytes32(), hn::ShiftLeft<2>(kept));
+    if (run == 2) return hn::BitCast(Bytes32(), kept);
+    return hn::BitCast(Bytes32(), hn::ShiftRight<2>(kept));
   }
 
   static HWY_INLINE void quants(const std::byte* block, int chunk, int8_t* out) {
@@ -37,11 +37,11 @@ struct Q6_K {
     const int run = chunk % 4;
     const std::byte* low = block + offsetof(Block, low_bits) + 64 * half + 32 * (run % 2);
     const std::byte* high = block + offsetof(Block, high_bits) + 32 * half;
-    const auto offset = hn::Set(Bytes16(), uint8_t{32});
-    for (int i = 0; i < 32; i += 16) {
-      const auto pair = load_bytes(low + i);
+    const auto offset = hn::Set(Bytes32(), uint8_t{32});
+    for (int i = 0; i < 32; i += kBytes32) {
+      const auto pair = load_bytes(Bytes32(), low + i);
       const auto four = run < 2 ? low_nibbles(pair) : high_nibbles(pair);
-      store_signed(hn::Sub(hn::Or(four, top_two(load_bytes(high + i), run)), offset), out + i);
+      store_signed(hn::Sub(hn::Or(four, top_two(load_bytes(Bytes32(), high + i), run)), offset), out + i);
     }
   }
 
