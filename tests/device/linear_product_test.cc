@@ -38,6 +38,7 @@ class LinearProduct : public testing::TestWithParam<DType> {
       all.push_back({rows, 40, std::max<int64_t>(unit, 40 / unit * unit)});
     for (const int64_t out : sizes_around(32)) all.push_back({7, out, std::max<int64_t>(unit, 32)});
     for (const int64_t out : {127, 128, 129, 257, 320, 321, 640, 641}) all.push_back({5, out, 2 * unit});
+    for (const int64_t out : {63, 128, 257, 330}) all.push_back({1, out, unit == 1 ? 300 : 2 * unit});
     if (unit == 1) {
       for (const int64_t in : sizes_around(32)) all.push_back({7, 33, in});
       for (const int64_t in : {127, 128, 129, 319, 320, 321, 640, 641, 707}) all.push_back({5, 40, in});
