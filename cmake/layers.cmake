@@ -12,6 +12,10 @@ if(RETRO_SANITIZE)
   target_compile_options(retro_flags INTERFACE -fsanitize=${RETRO_SANITIZE} -fno-omit-frame-pointer -O1)
   target_link_options(retro_flags INTERFACE -fsanitize=${RETRO_SANITIZE})
 endif()
+if(RETRO_FUZZ)
+  # Coverage counters in the layers; libFuzzer itself is linked into the harnesses alone.
+  target_compile_options(retro_flags INTERFACE -fsanitize=fuzzer-no-link -O1)
+endif()
 
 function(retro_layer name)
   cmake_parse_arguments(L "" "" "LINK" ${ARGN})

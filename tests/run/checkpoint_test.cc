@@ -34,7 +34,8 @@ TEST(Checkpoint, ComesBackBitForBit) {
 
 TEST(Checkpoint, OneWithoutAdapterHasNone) {
   const TempFolder folder;
-  CheckpointContent content = SampleState(1).content();
+  const SampleState sample(1);
+  CheckpointContent content = sample.content();
   content.write_adapter = nullptr;
   save_step_checkpoint(folder.path(), content, std::nullopt);
   EXPECT_EQ(names(folder.path()), "step-000000000001.state");
