@@ -90,6 +90,17 @@ double SftBatch::negative_log_likelihood() const {
   return sum;
 }
 
+std::vector<int32_t> step_rows(const SftStep& step, std::span<const data::TrainingRecord> records) {
+  std::vector<int32_t> rows;
+  for (const RecordSpan& span : step.spans) {
+    const auto& record = records[span.record];
+    int32_t last = span.end - 1;
+    while (record.trained[static_cast<size_t>(last)] == 0) --last;  // a span has a trained token
+    rows.push_back(last);
+  }
+  return rows;
+}
+
 int32_t longest_rows(std::span<const data::TrainingRecord> records) {
   int32_t rows = 0;
   for (const auto& record : records) {

@@ -58,6 +58,9 @@ class SftBatch {
   std::vector<engine::Sequence> sequences_;
 };
 
+/// Rows that each sequence of `step` takes in a pass, in the order of the batch.
+std::vector<int32_t> step_rows(const SftStep& step, std::span<const data::TrainingRecord> records);
+
 /// Rows that the longest record takes in a pass.
 int32_t longest_rows(std::span<const data::TrainingRecord> records);
 

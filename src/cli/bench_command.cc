@@ -32,7 +32,9 @@ nlohmann::ordered_json to_json(const run::Loss& loss) {
 run::Loss measure(const run::Document& document, const run::ModelContext& context,
                   const model::Adapter* adapter, const data::Records& records, const char* phase,
                   run::Reporter& reporter) {
-  engine::EngineOptions options = run::engine_options(document, algo::longest_rows(records.records));
+  engine::EngineOptions options =
+      run::engine_options(document, run::single_record(algo::longest_rows(records.records)));
+  options.micro_batch = static_cast<int32_t>(document.training.micro_batch);
   options.train = false;
   const auto device = device::make_cpu_device(document.training.threads);
   engine::Engine engine(

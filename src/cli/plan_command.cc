@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "algo/sft.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/commands.h"
@@ -61,14 +60,13 @@ int run_plan(const PlanArguments& arguments) {
   const run::ModelContext context(document.model.path);
   const auto records = run::record_options(document);
   const data::Records training = run::tokenize(files.train, context, records, reporter);
-  int32_t rows = algo::longest_rows(training.records);
   std::optional<data::Records> evaluation;
   if (files.evaluation) {
     evaluation = run::tokenize(*files.evaluation, context, records, reporter);
-    rows = std::max(rows, algo::longest_rows(evaluation->records));
   }
+  const run::Workload workload = run::make_workload(document, training, evaluation ? &*evaluation : nullptr);
   const model::AdapterLayout layout = run::adapter_layout(document, context);
-  const auto plan = engine::plan_engine(context.model, &layout, run::engine_options(document, rows));
+  const auto plan = engine::plan_engine(context.model, &layout, run::engine_options(document, workload));
   const run::MemoryPlan memory = run::plan_memory(
       context, plan, &layout, run::optimizer_options(document).kind, document.training.threads);
   reporter.clear();
@@ -78,12 +76,13 @@ int run_plan(const PlanArguments& arguments) {
   json["total_bytes"] = memory.total();
   json["micro_batch"] = document.training.micro_batch;
   json["gradient_accumulation"] = document.training.gradient_accumulation;
-  json["longest_record_rows"] = rows;
+  json["longest_record_rows"] = workload.longest_record;
+  json["widest_pass_rows"] = workload.widest_pass(document.training.micro_batch);
   if (prints_results(arguments.json)) {
     for (const auto& part : memory.parts) fmt::print("{:>11}  {}\n", format_bytes(part.bytes), part.name);
     fmt::print("{:>11}  in all, at the peak\n", format_bytes(memory.total()));
   }
-  if (arguments.memory) advise(arguments, document, run::lever_settings(document, context, rows), json);
+  if (arguments.memory) advise(arguments, document, run::lever_settings(document, context, workload), json);
   write_json(arguments.json, json);
   return 0;
 }

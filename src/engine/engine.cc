@@ -164,23 +164,10 @@ void Engine::run(std::span<const Sequence> set, std::span<const Piece> pieces, d
   if (end >= plan_.program.head_end) pass_.deliver(set);
 }
 
-namespace {
-
-// The longest prefix of `sequences` that fits one pass, at least one sequence.
-size_t pass_prefix(std::span<const Sequence> sequences, int32_t micro_batch) {
-  size_t count = 0;
-  int64_t rows = 0;
-  while (count < sequences.size() && (count == 0 || rows + sequences[count].rows() <= micro_batch)) {
-    rows += sequences[count++].rows();
-  }
-  return count;
-}
-
-}  // namespace
-
 void Engine::score(std::span<const Sequence> sequences) {
   while (!sequences.empty()) {
-    const size_t count = pass_prefix(sequences, plan_.options.micro_batch);
+    const size_t count = pass_prefix(sequences.size(), plan_.options.micro_batch,
+                                     [&](size_t i) { return sequences[i].rows(); });
     const auto set = sequences.first(count);
     for (const auto& pieces : cut_passes(set, plan_.options.micro_batch)) {
       run(set, pieces, device::HeadMode::score, 0, plan_.program.head_end);
@@ -191,7 +178,8 @@ void Engine::score(std::span<const Sequence> sequences) {
 
 void Engine::accumulate(std::span<const Sequence> sequences) {
   while (!sequences.empty()) {
-    const size_t count = pass_prefix(sequences, plan_.options.micro_batch);
+    const size_t count = pass_prefix(sequences.size(), plan_.options.micro_batch,
+                                     [&](size_t i) { return sequences[i].rows(); });
     accumulate_known(sequences.first(count));
     sequences = sequences.subspan(count);
   }

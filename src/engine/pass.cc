@@ -1,6 +1,7 @@
 #include "engine/pass.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -25,6 +26,17 @@ std::vector<std::vector<Piece>> cut_passes(std::span<const Sequence> set, int32_
     carry += rows;
   }
   return passes;
+}
+
+int32_t widest_pass(std::span<const int32_t> rows, int32_t micro_batch) {
+  int32_t widest = 0;
+  while (!rows.empty()) {
+    const size_t count = pass_prefix(rows.size(), micro_batch, [&](size_t i) { return rows[i]; });
+    const int32_t sum = std::accumulate(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count), 0);
+    widest = std::max(widest, std::min(sum, micro_batch));
+    rows = rows.subspan(count);
+  }
+  return widest;
 }
 
 PassBuffers::PassBuffers(int32_t micro_batch) {

@@ -21,6 +21,21 @@ struct Piece {
 /// Cuts the rows of `set` into passes, in order; a sequence that does not fit continues in the next pass.
 std::vector<std::vector<Piece>> cut_passes(std::span<const Sequence> set, int32_t micro_batch);
 
+/// How many of `available` independent sequences, the i-th of rows(i) rows, go into one pass together: the
+/// longest prefix that fits, at least one.
+template <typename Rows>
+size_t pass_prefix(size_t available, int32_t micro_batch, const Rows& rows) {
+  size_t count = 0;
+  for (int64_t sum = 0; count < available; ++count) {
+    sum += rows(count);
+    if (count > 0 && sum > micro_batch) break;
+  }
+  return count;
+}
+
+/// Rows of the widest pass that independent sequences of `rows` rows are cut into.
+int32_t widest_pass(std::span<const int32_t> rows, int32_t micro_batch);
+
 /// The arrays of one pass, filled for each and reused.
 class PassBuffers {
  public:

@@ -36,7 +36,7 @@ std::vector<std::pair<std::string, std::string>> LeverSetting::changes(const Doc
 }
 
 std::vector<LeverSetting> lever_settings(const Document& document, const ModelContext& context,
-                                         int32_t set_rows) {
+                                         const Workload& workload) {
   constexpr int64_t kSmallestPass = 16;
   const TrainingSection& t = document.training;
   const model::AdapterLayout layout = adapter_layout(document, context);
@@ -59,7 +59,7 @@ std::vector<LeverSetting> lever_settings(const Document& document, const ModelCo
   for (LeverSetting& setting : settings) {
     Document changed = document;
     apply(changed, setting);
-    const auto plan = engine::plan_engine(context.model, &layout, engine_options(changed, set_rows));
+    const auto plan = engine::plan_engine(context.model, &layout, engine_options(changed, workload));
     setting.bytes =
         plan_memory(context, plan, &layout, optimizer_options(document).kind, document.training.threads)
             .total();

@@ -27,7 +27,7 @@ struct LeverSetting {
 /// The settings in order: first the document's own, then each lever pulled further. The product of
 /// micro_batch and gradient_accumulation, and so the gradient, stays the same.
 std::vector<LeverSetting> lever_settings(const Document& document, const ModelContext& context,
-                                         int32_t set_rows);
+                                         const Workload& workload);
 
 /// The first that fits `bytes`; none when none does.
 std::optional<LeverSetting> first_fit(const std::vector<LeverSetting>& settings, int64_t bytes);

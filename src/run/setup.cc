@@ -12,11 +12,11 @@ namespace retro::run {
 
 using tensor::DType;
 
-engine::EngineOptions engine_options(const Document& document, int32_t set_rows) {
+engine::EngineOptions engine_options(const Document& document, const Workload& workload) {
   const TrainingSection& t = document.training;
   engine::EngineOptions options;
-  options.micro_batch = static_cast<int32_t>(t.micro_batch);
-  options.set_rows = set_rows;
+  options.micro_batch = workload.widest_pass(t.micro_batch);
+  options.set_rows = workload.longest_record;
   options.kv_dtype = t.kv_dtype == CacheType::f16 ? DType::F16 : DType::F32;
   if (t.gradient_checkpointing) options.checkpoint_layers = static_cast<int32_t>(t.checkpoint_every_n_layers);
   if (t.checkpoint_dtype == RetainedType::f16) options.checkpoint_dtype = DType::F16;
@@ -25,8 +25,9 @@ engine::EngineOptions engine_options(const Document& document, int32_t set_rows)
   // once.
   const int64_t rows =
       t.chunked_ce_seq_chunk > 0 ? std::min(t.chunked_ce_seq_chunk, t.micro_batch) : t.micro_batch;
-  options.head_chunk_rows =
+  const int64_t chunk =
       t.chunked_cross_entropy ? (rows + t.chunked_ce_tiles - 1) / t.chunked_ce_tiles : t.micro_batch;
+  options.head_chunk_rows = std::min<int64_t>(chunk, options.micro_batch);
   return options;
 }
 
@@ -87,6 +88,9 @@ MemoryPlan plan_memory(const ModelContext& context, const engine::EnginePlan& pl
       {"model, mapped from its file", static_cast<int64_t>(context.model.file().tensor_bytes())});
   if (layout != nullptr) {
     memory.parts.push_back({"adapter, f32", layout->size() * int64_t{sizeof(float)}});
+    // A written adapter is mapped whole, to be compared.
+    memory.parts.push_back(
+        {"adapter's file while it is checked", tensor::row_bytes(layout->dtype, layout->size())});
     if (plan.options.train) {
       memory.parts.push_back({"optimizer state", engine::optimizer_bytes(optimizer, layout->size())});
     }
@@ -98,11 +102,11 @@ MemoryPlan plan_memory(const ModelContext& context, const engine::EnginePlan& pl
 }
 
 void check_fits(const Document& document, const ModelContext& context, const MemoryPlan& plan,
-                int32_t set_rows) {
+                const Workload& workload) {
   const int64_t resident = anonymous_bytes();
   const int64_t available = available_bytes() + resident;
   if (plan.total() <= available) return;
-  const auto fit = first_fit(lever_settings(document, context, set_rows), available);
+  const auto fit = first_fit(lever_settings(document, context, workload), available);
   std::string advice =
       "no setting of the memory levers fits; a smaller model or a machine with more memory would";
   if (fit) {

@@ -10,11 +10,12 @@
 #include "run/document.h"
 #include "run/model_context.h"
 #include "run/reporter.h"
+#include "run/workload.h"
 
 namespace retro::run {
 
-/// `set_rows`: rows of the longest record.
-engine::EngineOptions engine_options(const Document& document, int32_t set_rows);
+/// The document's engine, no wider than the passes that come: unused rows would be planned and never touched.
+engine::EngineOptions engine_options(const Document& document, const Workload& workload);
 
 engine::OptimizerOptions optimizer_options(const Document& document);
 
@@ -40,6 +41,6 @@ MemoryPlan plan_memory(const ModelContext& context, const engine::EnginePlan& pl
 
 /// Throws Error(config) with the levers to pull, in their order, when `plan` does not fit what is available.
 void check_fits(const Document& document, const ModelContext& context, const MemoryPlan& plan,
-                int32_t set_rows);
+                const Workload& workload);
 
 }  // namespace retro::run

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/det_math.h"
 #include "base/error.h"
 #include "base/memory_info.h"
-#include "data/packing.h"
 #include "model/adapter.h"
 #include "run/evaluate.h"
 #include "run/interrupt.h"
@@ -33,8 +33,8 @@ Trainer::Trainer(const Document& document, const ModelContext& context, data::Re
       training_(std::move(training)),
       evaluation_(std::move(evaluation)) {
   check_output();
-  for (const auto& record : training_.records) lengths_.push_back(static_cast<int64_t>(record.ids.size()));
-  plan_epochs();
+  workload_ = make_workload(document_, training_, evaluation_ ? &*evaluation_ : nullptr);
+  plan_schedule();
   fingerprint_ = fingerprint_model(context_, reporter_);
   signature_ = signature(document_);
   signature_.fixed.emplace_back("model (fingerprint)", fingerprint_);
@@ -42,13 +42,12 @@ Trainer::Trainer(const Document& document, const ModelContext& context, data::Re
   if (evaluation_) signature_.fixed.emplace_back("evaluation.data (content)", evaluation_->fingerprint);
   adapter_ = initial_adapter(document_, context_, fingerprint_, reporter_);
 
-  int32_t rows = algo::longest_rows(training_.records);
-  if (evaluation_) rows = std::max(rows, algo::longest_rows(evaluation_->records));
   engine::EnginePlan plan =
-      engine::plan_engine(context_.model, &adapter_.layout, engine_options(document_, rows));
+      engine::plan_engine(context_.model, &adapter_.layout, engine_options(document_, workload_));
   const engine::OptimizerOptions optimizer = optimizer_options(document_);
   check_fits(document_, context_,
-             plan_memory(context_, plan, &adapter_.layout, optimizer.kind, document_.training.threads), rows);
+             plan_memory(context_, plan, &adapter_.layout, optimizer.kind, document_.training.threads),
+             workload_);
   device_ = device::make_cpu_device(document_.training.threads);
   engine_ = std::make_unique<engine::Engine>(*device_, &adapter_, std::move(plan));
   optimizer_ = std::make_unique<engine::Optimizer>(*device_, optimizer, adapter_.layout.size());
@@ -71,19 +70,9 @@ void Trainer::check_output() const {
   }
 }
 
-std::vector<algo::SftStep> Trainer::epoch_steps(int64_t epoch) const {
-  const data::PackingOptions packing{document_.training.ctx, document_.sft.packing, document_.sft.shuffle,
-                                     document_.training.seed};
-  const auto windows = data::pack_epoch(lengths_, packing, epoch);
-  return algo::cut_steps(windows, training_.records, document_.training.ctx,
-                         document_.training.step_tokens());
-}
-
-void Trainer::plan_epochs() {
-  for (int64_t epoch = 0; epoch < document_.training.epochs; ++epoch) {
-    steps_of_epoch_.push_back(static_cast<int64_t>(epoch_steps(epoch).size()));
-    total_steps_ += steps_of_epoch_.back();
-  }
+void Trainer::plan_schedule() {
+  total_steps_ =
+      std::accumulate(workload_.steps_of_epoch.begin(), workload_.steps_of_epoch.end(), int64_t{0});
   schedule_ = {to_kind(document_.training.lr_scheduler), document_.training.lr,
                document_.training.warmup_steps, total_steps_};
   if (schedule_.warmup_steps > 0 && schedule_.warmup_steps >= total_steps_) {
@@ -137,7 +126,7 @@ TrainResult Trainer::run(bool resumed) {
 }
 
 bool Trainer::run_epoch() {
-  const std::vector<algo::SftStep> steps = epoch_steps(state_.epoch);
+  const std::vector<algo::SftStep> steps = epoch_steps(document_, training_.records, state_.epoch);
   const auto count = static_cast<int64_t>(steps.size());
   while (state_.evaluation_due || state_.step_in_epoch < count) {
     if (interrupted()) return false;

@@ -33,9 +33,8 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void plan_epochs();
+  void plan_schedule();
   void check_output() const;
-  std::vector<algo::SftStep> epoch_steps(int64_t epoch) const;
   /// False when the run was interrupted.
   bool run_epoch();
   void run_step(const algo::SftStep& step);
@@ -54,7 +53,7 @@ class Trainer {
   Reporter& reporter_;
   data::Records training_;
   std::optional<data::Records> evaluation_;
-  std::vector<int64_t> lengths_;
+  Workload workload_;
   std::string fingerprint_;
   Signature signature_;
   model::Adapter adapter_;
@@ -63,7 +62,6 @@ class Trainer {
   std::unique_ptr<engine::Optimizer> optimizer_;
   algo::Schedule schedule_;
   int64_t total_steps_ = 0;
-  std::vector<int64_t> steps_of_epoch_;
   algo::SftBatch batch_;
   TrainState state_;
   MetricsLog metrics_;

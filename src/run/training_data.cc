@@ -64,6 +64,12 @@ data::Records tokenize(const data::DataFile& file, const ModelContext& context,
                               records.empty_lines.size(), records.read, chat ? "line" : "window",
                               list_lines(records.empty_lines)));
   }
+  if (!records.partial_lines.empty()) {
+    reporter.warn(fmt::format(
+        "{}: {} of {} records have an assistant turn of which the model's template leaves out a part, as the "
+        "reasoning of earlier turns; what the template writes is trained, the rest is not (line {})",
+        name, records.partial_lines.size(), records.read, list_lines(records.partial_lines)));
+  }
   return records;
 }
 
