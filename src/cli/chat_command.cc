@@ -95,6 +95,7 @@ int run_chat(const ChatArguments& arguments, Progressed& progressed) {
       reporter.note(line);
     }
   }
+  if (const std::string note = context.template_note(); !note.empty()) reporter.note(note);
   if (!context.chat) {
     reporter.warn("the model has no chat template: what you type is continued as plain text");
     if (arguments.system) fail(ErrorKind::config, "--system needs a model with a chat template");

@@ -53,7 +53,10 @@ nlohmann::ordered_json describe(const run::ModelContext& context, const std::str
   json["pre_tokenizer"] = context.model.file().get_string("tokenizer.ggml.pre", "default");
   json["adds_bos"] = vocabulary.add_bos();
   for (const text::TokenId id : vocabulary.eog_ids()) json["end_of_answer"].push_back(vocabulary.text(id));
-  json["chat_template"] = context.chat.has_value();
+  json["chat_template"] = !context.chat ? "none"
+                          : context.template_note().empty()
+                              ? "in the file"
+                              : fmt::format("published format of {}", context.model.architecture());
   json["template_declares_tools"] = context.chat && context.chat->declares_tools();
   return json;
 }

@@ -1,7 +1,10 @@
 #include "run/model_context.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "model/vocabulary.h"
+#include "text/known_templates.h"
 
 namespace retro::run {
 
@@ -9,7 +12,9 @@ namespace {
 
 std::optional<text::ChatTemplate> read_template(const gguf::Reader& file, const text::Vocabulary& vocabulary,
                                                 int64_t date) {
-  if (!file.has("tokenizer.chat_template")) return std::nullopt;
+  const bool own = file.has("tokenizer.chat_template");
+  const auto known = own ? std::nullopt : text::known_template(file.get_string("general.architecture", ""));
+  if (!own && !known) return std::nullopt;
   text::TemplateTokens tokens;
   const auto spelled = [&](std::optional<text::TokenId> id) {
     return id ? std::string(vocabulary.text(*id)) : std::string();
@@ -18,7 +23,8 @@ std::optional<text::ChatTemplate> read_template(const gguf::Reader& file, const 
   tokens.eos = spelled(vocabulary.eos());
   for (const text::TokenId id : vocabulary.eog_ids()) tokens.ends.emplace_back(vocabulary.text(id));
   try {
-    return text::ChatTemplate(file.get_string("tokenizer.chat_template"), std::move(tokens), date);
+    return text::ChatTemplate(own ? file.get_string("tokenizer.chat_template") : *known, std::move(tokens),
+                              date);
   } catch (const Error& error) {
     throw error.within(file.path().string() + ": tokenizer.chat_template");
   }
@@ -34,6 +40,13 @@ ModelContext::ModelContext(const std::filesystem::path& path, int64_t template_d
     fail(ErrorKind::model, "{}: the vocabulary has {} tokens and token_embd.weight {} rows", path.string(),
          tokenizer.size(), model.hyperparameters().vocabulary);
   }
+}
+
+std::string ModelContext::template_note() const {
+  if (!chat || model.file().has("tokenizer.chat_template")) return "";
+  return fmt::format(
+      "{}: has no chat template (tokenizer.chat_template); the published turn format of {} models is used",
+      model.file().path().string(), model.architecture());
 }
 
 const text::ChatTemplate& ModelContext::chat_template() const {

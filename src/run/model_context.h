@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "model/model.h"
 #include "text/chat_template.h"
@@ -18,10 +19,14 @@ constexpr int64_t kTrainingDate = 1721952000;
 struct ModelContext {
   model::Model model;
   text::Tokenizer tokenizer;
-  std::optional<text::ChatTemplate> chat;  // none where the file has no chat template
+  std::optional<text::ChatTemplate> chat;  // the file's, or its family's; none where we know neither
 
   /// Opens the file and reads all three. Throws Error(model) naming the file.
   explicit ModelContext(const std::filesystem::path& path, int64_t template_date = kTrainingDate);
+
+  /// What to tell the user where the file has no chat template and its family's published turn format is
+  /// used; empty elsewhere.
+  std::string template_note() const;
 
   /// The template; Error(data) that says what to do for a model without one.
   const text::ChatTemplate& chat_template() const;

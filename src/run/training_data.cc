@@ -51,6 +51,7 @@ data::Records tokenize(const data::DataFile& file, const ModelContext& context,
   data::Records records =
       file.tokenize(context.tokenizer, chat ? &context.chat_template() : nullptr, options);
   const std::string name = file.path().string();
+  if (const std::string note = context.template_note(); chat && !note.empty()) reporter.note(note);
   if (records.dropped > 0) {
     reporter.warn(fmt::format("{}: {} of {} records dropped, longer than training.ctx = {}", name,
                               records.dropped, records.read, options.ctx));
