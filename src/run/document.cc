@@ -291,7 +291,11 @@ Document load_document(const std::filesystem::path& path, const Overrides& overr
 
 std::string place(const Document& document, std::string_view key) {
   const auto found = document.positions.find(key);
-  return format_place(document.path.string(), found == document.positions.end() ? Position{} : found->second);
+  const size_t dot = key.rfind('.');
+  return fmt::format(
+      "{}: [{}].{}",
+      format_place(document.path.string(), found == document.positions.end() ? Position{} : found->second),
+      key.substr(0, dot), key.substr(dot + 1));
 }
 
 }  // namespace retro::run

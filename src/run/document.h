@@ -161,8 +161,8 @@ Document load_document(const std::filesystem::path& path, const Overrides& overr
 Document parse_document(std::string_view text, const std::filesystem::path& path,
                         const Overrides& overrides = {});
 
-/// `file:line:column` of a key as "training.warmup_steps", or the file alone where the document does not set
-/// it; for rules that need the model or the data to check.
+/// `file:line:column: [training].warmup_steps` of a key as "training.warmup_steps", without line and column
+/// where the document does not set it; for rules that need the model or the data to check.
 std::string place(const Document& document, std::string_view key);
 
 }  // namespace retro::run

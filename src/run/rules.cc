@@ -163,7 +163,7 @@ void Rules::check_gpu_keys() {
   if (resident != nullptr && std::string_view(resident) == "1") training.require_gpu_resident = true;
   if (given("training.max_gpu_duty_cycle") && training.max_gpu_duty_cycle < 1.0) {
     document_.warnings.push_back(
-        fmt::format("{}: [training].max_gpu_duty_cycle = {} has no effect on the CPU",
+        fmt::format("{} = {} has no effect on the CPU",
                     place(document_, "training.max_gpu_duty_cycle"), training.max_gpu_duty_cycle));
   }
 }

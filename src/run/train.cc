@@ -36,6 +36,11 @@ TrainResult train(const Document& document, const TrainOptions& options, Reporte
   for (const std::string& note : document.notes) reporter.note(note);
   const DataFiles files = open_data(document);
   const ModelContext context(document.model.path);
+  if (const int64_t longest = context.model.hyperparameters().context_length;
+      document.training.ctx > longest) {
+    reporter.warn(fmt::format("{} = {}: the model was made for at most {} tokens",
+                              place(document, "training.ctx"), document.training.ctx, longest));
+  }
   const data::RecordOptions records = record_options(document);
   data::Records training = tokenize(files.train, context, records, reporter);
   std::optional<data::Records> evaluation;

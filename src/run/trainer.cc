@@ -56,7 +56,7 @@ Trainer::Trainer(const Document& document, const ModelContext& context, data::Re
 void Trainer::check_output() const {
   const auto folder = document_.output.path.parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder)) {
-    fail(ErrorKind::config, "{}: the folder {} does not exist; create it, or name another file",
+    fail(ErrorKind::config, "{}: the folder '{}' does not exist; create it, or name another file",
          place(document_, "output.path"), folder.string());
   }
   if (std::filesystem::is_directory(document_.output.path)) {
@@ -76,8 +76,7 @@ void Trainer::plan_schedule() {
   schedule_ = {to_kind(document_.training.lr_scheduler), document_.training.lr,
                document_.training.warmup_steps, total_steps_};
   if (schedule_.warmup_steps > 0 && schedule_.warmup_steps >= total_steps_) {
-    fail(ErrorKind::config,
-         "{}: training.warmup_steps = {} must be below the {} steps of the run; set at most {}",
+    fail(ErrorKind::config, "{} = {} must be below the {} steps of the run; set at most {}",
          place(document_, "training.warmup_steps"), schedule_.warmup_steps, total_steps_, total_steps_ - 1);
   }
 }

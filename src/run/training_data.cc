@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace retro::run {
 
 namespace {
@@ -48,8 +50,14 @@ data::RecordOptions record_options(const Document& document) {
 data::Records tokenize(const data::DataFile& file, const ModelContext& context,
                        const data::RecordOptions& options, Reporter& reporter) {
   const bool chat = file.format() == data::FileFormat::chat;
-  data::Records records =
-      file.tokenize(context.tokenizer, chat ? &context.chat_template() : nullptr, options);
+  data::Records records;
+  try {
+    records = file.tokenize(context.tokenizer, chat ? &context.chat_template() : nullptr, options);
+  } catch (const Error& error) {
+    // The template is at fault, which the model's file brings.
+    if (error.kind() != ErrorKind::model) throw;
+    throw error.within(context.model.file().path().string() + ": tokenizer.chat_template");
+  }
   const std::string name = file.path().string();
   if (const std::string note = context.template_note(); chat && !note.empty()) reporter.note(note);
   if (records.dropped > 0) {

@@ -161,7 +161,7 @@ TEST(KilledProcess, GoesOnToTheSameBytes) {
 TEST(InterruptedProcess, SavesAndExits130) {
   const ToyRun run;
   ToyDocument toy;
-  toy.training = "epochs = 400\nlr = 1e-3\nctx = 64\nmicro_batch = 64\n";
+  toy.training = "epochs = 40\nlr = 1e-3\nctx = 64\nmicro_batch = 64\n";
   toy.rest = "[checkpoint]\ndirectory = \"state\"\nmode = \"steps\"\nevery_steps = 100000\n";
   run.put("run.toml", toy.text());
   const Outcome whole = run_program(run.path(), {"train", "run.toml"});
