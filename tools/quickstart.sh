@@ -6,7 +6,8 @@ model=${RETRO_CACHE:-$HOME/.cache/retrograd}/smollm2-135m-q4_1.gguf
 run=examples/sft/run.toml
 adapter=examples/sft/out/adapter.gguf
 retrograd=build/release/retrograd
-mkdir -p examples/sft/out
+rm -rf examples/sft/out # of an earlier quickstart
+mkdir examples/sft/out
 show() {
   printf '\n$ %s\n' "retrograd $*"
   "$retrograd" "$@"

@@ -5,9 +5,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <string_view>
 
 #include "base/error.h"
+#include "run/nearest.h"
 
 namespace retro::cli {
 
@@ -17,6 +19,9 @@ namespace {
 constexpr std::array<std::string_view, 11> kLater = {"serve",   "preflight", "distill-teacher", "collect",
                                                      "tools",   "scenarios", "judge",           "merge",
                                                      "convert", "view",      "profile"};
+
+constexpr std::array<std::string_view, 7> kCommands = {"train", "new",  "preview", "plan",
+                                                       "bench", "chat", "inspect"};
 
 constexpr const char* kExamples = R"(
 Examples:
@@ -33,10 +38,20 @@ void add_common(CLI::App& app, CommonArguments& common) {
   app.add_option("--device", common.device, "auto, cpu or gpu")->check(CLI::IsMember({"auto", "cpu", "gpu"}));
 }
 
+// The result comes at the very end, and must have a place to go then.
+std::string check_result_file(const std::string& file) {
+  const auto folder = std::filesystem::path(file).parent_path();
+  if (folder.empty() || std::filesystem::is_directory(folder)) return "";
+  return "the folder " + folder.string() + " does not exist; create it, or name another file";
+}
+
 void add_json(CLI::App& app, std::optional<std::string>& json) {
   app.add_option("--json", json,
-                 "also write the result as one JSON object to this file; - is standard output");
+                 "also write the result as one JSON object to this file; - is standard output")
+      ->check(check_result_file);
 }
+
+const CLI::Range kCount(int64_t{1}, int64_t{1} << 40);
 
 CLI::App* add(CLI::App& app, const char* name, const char* what, const char* example) {
   CLI::App* command = app.add_subcommand(name, what);
@@ -93,9 +108,9 @@ void add_bench(CLI::App& app, BenchArguments& a) {
   c->add_option("CONFIG", a.config, "run document (TOML)")->required();
   c->add_option("--data", a.data, "another data file");
   c->add_option("--adapter", a.adapter, "also evaluate with this adapter, on the same examples");
-  c->add_option("--limit", a.limit, "at most so many examples")->check(CLI::PositiveNumber);
+  c->add_option("--limit", a.limit, "at most so many examples")->check(kCount);
   c->add_option("--format", a.format, "auto, text or jsonl")->check(CLI::IsMember({"auto", "text", "jsonl"}));
-  c->add_option("--ctx", a.ctx, "longest example in tokens")->check(CLI::PositiveNumber);
+  c->add_option("--ctx", a.ctx, "longest example in tokens")->check(kCount);
   add_common(*c, a.common);
   add_json(*c, a.json);
 }
@@ -109,9 +124,9 @@ void add_chat(CLI::App& app, ChatArguments& a) {
   c->add_option("--system", a.system, "system prompt");
   c->add_option("--temp", a.temperature, "temperature; 0 is greedy")->check(CLI::Range(0.0, 100.0));
   c->add_option("--top-p", a.top_p, "nucleus sampling")->check(CLI::Range(0.0, 1.0));
-  c->add_option("--max-new-tokens", a.max_new_tokens, "longest answer")->check(CLI::PositiveNumber);
+  c->add_option("--max-new-tokens", a.max_new_tokens, "longest answer")->check(kCount);
   c->add_option("--seed", a.seed, "seed of the sampling");
-  c->add_option("--ctx", a.ctx, "longest conversation in tokens")->check(CLI::PositiveNumber);
+  c->add_option("--ctx", a.ctx, "longest conversation in tokens")->check(kCount);
   add_common(*c, a.common);
 }
 
@@ -123,20 +138,24 @@ void add_inspect(CLI::App& app, InspectArguments& a) {
   add_json(*c, a.json);
 }
 
-void refuse_later_commands(int argc, const char* const* argv) {
-  if (argc < 2) return;
+void check_command(int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
   const std::string_view name = argv[1];
   if (std::find(kLater.begin(), kLater.end(), name) != kLater.end()) {
     fail(ErrorKind::config,
          "'{}' is not available in this build; it has train, new, preview, plan, bench, chat and inspect",
          name);
   }
+  if (std::find(kCommands.begin(), kCommands.end(), name) == kCommands.end()) {
+    fail(ErrorKind::config, "no command '{}'; did you mean '{}'? `retrograd --help` lists them", name,
+         run::nearest(name, kCommands));
+  }
 }
 
 }  // namespace
 
 Arguments parse_arguments(int argc, const char* const* argv) {
-  refuse_later_commands(argc, argv);
+  check_command(argc, argv);
   CLI::App app("retrograd trains LoRA adapters directly on GGUF models.", "retrograd");
   app.set_version_flag("--version", "retrograd 0.1.0");
   app.require_subcommand(1);
@@ -162,7 +181,7 @@ Arguments parse_arguments(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const auto used = app.get_subcommands();
-    return HelpArguments{used.empty() ? app.help() : used.front()->help()};
+    return HelpArguments{used.empty() ? app.help() : used.front()->help("retrograd")};
   } catch (const CLI::CallForVersion& version) {
     return HelpArguments{std::string(version.what()) + "\n"};
   } catch (const CLI::ParseError& error) {

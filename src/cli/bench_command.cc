@@ -55,8 +55,9 @@ int run_bench(const BenchArguments& arguments, Progressed& progressed) {
       run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
   if (arguments.ctx) document.training.ctx = *arguments.ctx;
   ProgressReporter reporter;
+  for (const std::string& warning : document.warnings) reporter.warn(warning);
   const data::DataFile file = open_examples(arguments, document);
-  const run::ModelContext context(document.model.path);
+  const run::ModelContext context = run::open_model(document);
   data::Records records = run::tokenize(file, context, run::record_options(document), reporter);
   if (arguments.limit) run::thin_out(records, *arguments.limit);
   std::optional<model::LoadedAdapter> adapter;

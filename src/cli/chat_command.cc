@@ -79,6 +79,7 @@ void converse(run::ChatSession* base, run::ChatSession* adapted) {
       fmt::print(stderr, "{}\n", error.what());
     }
   }
+  if (run::interrupted()) fail(ErrorKind::interrupted, "interrupted");
 }
 
 }  // namespace

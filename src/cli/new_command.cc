@@ -46,10 +46,12 @@ int run_new(const NewArguments& arguments) {
          folder.string());
   }
   const auto relative = [&](const fs::path& path) {
-    return fs::proximate(fs::absolute(path), folder).string();
+    return fs::absolute(path).lexically_normal().lexically_proximate(folder.lexically_normal()).string();
   };
   run::StarterOptions options;
   if (arguments.data) options.data = relative(*arguments.data);
+  if (arguments.data && !fs::exists(*arguments.data))
+    fmt::print(stderr, "warning: {} is not there yet\n", arguments.data->string());
   if (arguments.common.model) {
     options.model = relative(*arguments.common.model);
     fit_levers(options, arguments, fs::absolute(out));

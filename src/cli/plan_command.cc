@@ -56,8 +56,9 @@ int run_plan(const PlanArguments& arguments) {
   const run::Document document =
       run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
   ProgressReporter reporter;
+  for (const std::string& warning : document.warnings) reporter.warn(warning);
   const run::DataFiles files = run::open_data(document);
-  const run::ModelContext context(document.model.path);
+  const run::ModelContext context = run::open_model(document);
   const auto records = run::record_options(document);
   const data::Records training = run::tokenize(files.train, context, records, reporter);
   std::optional<data::Records> evaluation;

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "run/setup.h"
 #include "run/training_data.h"
 
 namespace retro::cli {
@@ -45,9 +46,10 @@ int run_preview(const PreviewArguments& arguments) {
       run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
   if (arguments.data) document.sft.data = *arguments.data;
   ProgressReporter reporter;
+  for (const std::string& warning : document.warnings) reporter.warn(warning);
   document.evaluation.reset();
   const run::DataFiles files = run::open_data(document);
-  const run::ModelContext context(document.model.path);
+  const run::ModelContext context = run::open_model(document);
   // Records that are too long are shown too, and counted.
   data::RecordOptions options = run::record_options(document);
   const int64_t ctx = options.ctx;

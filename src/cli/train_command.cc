@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
@@ -14,6 +15,7 @@ namespace retro::cli {
 int run_train(const TrainArguments& arguments, Progressed& progressed) {
   const run::Document document =
       run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
+  if (document.run.verbose) set_log_level(LogLevel::debug);
   const run::InterruptGuard guard("\nstopping after this step; once more stops at once\n");
   ProgressReporter reporter;
   run::TrainOptions options;
@@ -34,9 +36,10 @@ int run_train(const TrainArguments& arguments, Progressed& progressed) {
     std::string figures;
     for (const auto& [name, value] : result.metrics) figures += fmt::format(", {} {:.4f}", name, value);
     const std::string best = result.best ? ", best evaluation in " + result.best->string() : std::string();
-    fmt::print("{}: {} steps{}, {:.0f} tok/s, peak memory {}; wrote {}{}\n",
+    fmt::print("{}: {} steps{}, {:.0f} tok/s, peak memory {}; wrote {}{}{}\n",
                result.interrupted ? "interrupted" : "done", result.steps, figures, result.tokens_per_second,
-               format_bytes(result.peak_rss_bytes), result.output.string(), best);
+               format_bytes(result.peak_rss_bytes), result.output.string(), best,
+               result.interrupted && document.checkpoint ? "; train with --resume goes on" : "");
   }
   write_json(arguments.json, json);
   return result.interrupted ? 130 : 0;

@@ -37,7 +37,9 @@ void check_top(const Json& record) {
     for (const ForeignShape& shape : kForeignShapes) {
       if (record.contains(shape.field)) {
         fail(ErrorKind::data,
-             "is a record in the {} shape (\"{}\"); rewrite the file with `retrograd convert IN OUT`",
+             "is a record in the {} shape (\"{}\"); write it as {{\"messages\": [{{\"role\": \"user\", "
+             "\"content\": \"…\"}}, "
+             "…]}}. (A later build rewrites such files: `retrograd convert IN OUT`)",
              shape.name, shape.field);
       }
     }

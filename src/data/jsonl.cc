@@ -32,8 +32,9 @@ std::vector<RecordLine> check_chat(std::string_view text, const std::string& fil
     const std::string_view first = lines.front().text;
     if (first.find_last_not_of(" \t") != first.rfind(']') || first.find('{') != std::string_view::npos) {
       fail(ErrorKind::data,
-           "{}:{}: begins a JSON list; a chat file has one object a line. Rewrite it with `retrograd "
-           "convert IN OUT`",
+           "{}:{}: begins a JSON list; a chat file has one object a line, {{\"messages\": [{{\"role\": "
+           "\"user\", \"content\": \"…\"}}, …]}}. (A later build rewrites such files: `retrograd "
+           "convert IN OUT`)",
            file, lines.front().number);
     }
   }

@@ -207,6 +207,8 @@ std::string Loader::check(const Key& key, const TomlValue& value, KeyValue& chec
       return pass((value.kind == Kind::real || value.kind == Kind::integer) && std::isfinite(checked.real) &&
                   key.bounds.hold(checked.real));
     case KeyKind::path:
+      if (value.kind == Kind::string && value.string.starts_with("~/"))
+        return "'~' is not expanded; write the whole path, as /home/me" + value.string.substr(1);
       return pass(value.kind == Kind::string && plain_text(value.string));
     case KeyKind::choice:
       return check_choice(key, value, checked);
@@ -269,7 +271,10 @@ void Loader::resolve_paths() {
     resolve(document_.checkpoint->directory);
     resolve(document_.checkpoint->resume_from);
   }
-  if (overrides_.model) document_.model.path = *overrides_.model;
+  if (overrides_.model) {
+    document_.model.path = *overrides_.model;
+    document_.positions.erase("model.path");
+  }
 }
 
 }  // namespace

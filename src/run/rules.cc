@@ -160,11 +160,16 @@ void Rules::check_gpu_keys() {
         "resident. Set it to false");
   }
   const char* resident = std::getenv("RETRO_REQUIRE_GPU_RESIDENT");
-  if (resident != nullptr && std::string_view(resident) == "1") training.require_gpu_resident = true;
+  if (resident != nullptr && std::string_view(resident) == "1") {
+    faults_.add(
+        {},
+        "the environment variable RETRO_REQUIRE_GPU_RESIDENT = \"1\": this build trains on the CPU only, "
+        "so nothing would be resident. Unset it");
+  }
   if (given("training.max_gpu_duty_cycle") && training.max_gpu_duty_cycle < 1.0) {
-    document_.warnings.push_back(
-        fmt::format("{} = {} has no effect on the CPU",
-                    place(document_, "training.max_gpu_duty_cycle"), training.max_gpu_duty_cycle));
+    document_.warnings.push_back(fmt::format("{} = {} has no effect on the CPU",
+                                             place(document_, "training.max_gpu_duty_cycle"),
+                                             training.max_gpu_duty_cycle));
   }
 }
 
@@ -220,6 +225,7 @@ void Rules::check_paths() {
   std::vector<NamedPath> reads = {{"model.path", document_.model.path}, {"sft.data", document_.sft.data}};
   std::vector<NamedPath> writes = {
       {given("lora.output") ? "lora.output" : "output.path", document_.output.path}};
+  if (document_.lora.init_adapter) reads.push_back({"lora.init_adapter", *document_.lora.init_adapter});
   if (document_.evaluation) reads.push_back({"evaluation.data", document_.evaluation->data});
   if (document_.metrics.jsonl) writes.push_back({"metrics.jsonl", *document_.metrics.jsonl});
   if (document_.checkpoint) writes.push_back({"checkpoint.directory", document_.checkpoint->directory});

@@ -12,6 +12,15 @@ namespace retro::run {
 
 using tensor::DType;
 
+ModelContext open_model(const Document& document) {
+  try {
+    return ModelContext(document.model.path);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::io || !document.given("model.path")) throw;
+    throw error.within(place(document, "model.path"));
+  }
+}
+
 engine::EngineOptions engine_options(const Document& document, const Workload& workload) {
   const TrainingSection& t = document.training;
   engine::EngineOptions options;

@@ -14,6 +14,9 @@
 
 namespace retro::run {
 
+/// The document's model; a file that cannot be opened is told with its key.
+ModelContext open_model(const Document& document);
+
 /// The document's engine, no wider than the passes that come: unused rows would be planned and never touched.
 engine::EngineOptions engine_options(const Document& document, const Workload& workload);
 

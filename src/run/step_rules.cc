@@ -114,9 +114,10 @@ void derive_step(Document& document, Faults& faults) {
     return;
   }
   if (!accumulation_given) {
-    document.notes.push_back(fmt::format(
-        "gradient_accumulation is not set: {} {} of {} tokens make a step", training.gradient_accumulation,
-        training.gradient_accumulation == 1 ? "pass" : "passes", training.micro_batch));
+    const bool one = training.gradient_accumulation == 1;
+    document.notes.push_back(fmt::format("gradient_accumulation is not set: {} {} of {} tokens {} a step",
+                                         training.gradient_accumulation, one ? "pass" : "passes",
+                                         training.micro_batch, one ? "makes" : "make"));
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "run/checkpoint.h"
+#include "run/checkpoint_folders.h"
+#include "run/setup.h"
 #include "run/trainer.h"
 #include "run/training_data.h"
 
@@ -29,13 +31,28 @@ std::filesystem::path find_checkpoint(const Document& document, const TrainOptio
   return *newest;
 }
 
+// Its later steps would pass for this run's.
+void refuse_earlier_run(const Document& document) {
+  const auto& directory = document.checkpoint->directory;
+  const std::vector<uint64_t> steps = checkpoint_steps(directory);
+  if (steps.empty() && !existing_state(best_state_path(directory))) return;
+  fail(ErrorKind::config,
+       "{}: {} holds checkpoints of an earlier run{}. Add --resume to go on with it; to start anew remove "
+       "them, or "
+       "name another folder",
+       place(document, "checkpoint.directory"), directory.string(),
+       steps.empty() ? "" : fmt::format(", to step {}", steps.front()));
+}
+
 }  // namespace
 
 TrainResult train(const Document& document, const TrainOptions& options, Reporter& reporter) {
   for (const std::string& warning : document.warnings) reporter.warn(warning);
   for (const std::string& note : document.notes) reporter.note(note);
+  const bool resume = options.resume || (document.checkpoint && document.checkpoint->resume_from);
+  if (!resume && document.checkpoint) refuse_earlier_run(document);
   const DataFiles files = open_data(document);
-  const ModelContext context(document.model.path);
+  const ModelContext context = open_model(document);
   if (const int64_t longest = context.model.hyperparameters().context_length;
       document.training.ctx > longest) {
     reporter.warn(fmt::format("{} = {}: the model was made for at most {} tokens",
@@ -49,7 +66,6 @@ TrainResult train(const Document& document, const TrainOptions& options, Reporte
     if (document.evaluation->max_examples) thin_out(*evaluation, *document.evaluation->max_examples);
   }
   Trainer trainer(document, context, std::move(training), std::move(evaluation), reporter);
-  const bool resume = options.resume || (document.checkpoint && document.checkpoint->resume_from);
   if (resume) trainer.resume(load_checkpoint(find_checkpoint(document, options)));
   if (options.on_start) options.on_start();
   return trainer.run(resume);

@@ -8,8 +8,10 @@
 
 #include "base/det_math.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory_info.h"
 #include "model/adapter.h"
+#include "run/checkpoint_folders.h"
 #include "run/evaluate.h"
 #include "run/interrupt.h"
 
@@ -21,6 +23,13 @@ algo::ScheduleKind to_kind(Schedule schedule) {
   return schedule == Schedule::linear   ? algo::ScheduleKind::linear
          : schedule == Schedule::cosine ? algo::ScheduleKind::cosine
                                         : algo::ScheduleKind::constant;
+}
+
+void require_folder(const Document& document, std::string_view key, const std::filesystem::path& file) {
+  const auto folder = file.parent_path();
+  if (folder.empty() || std::filesystem::is_directory(folder)) return;
+  fail(ErrorKind::config, "{}: the folder '{}' does not exist; create it, or name another file",
+       place(document, key), folder.string());
 }
 
 }  // namespace
@@ -54,11 +63,8 @@ Trainer::Trainer(const Document& document, const ModelContext& context, data::Re
 }
 
 void Trainer::check_output() const {
-  const auto folder = document_.output.path.parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
-    fail(ErrorKind::config, "{}: the folder '{}' does not exist; create it, or name another file",
-         place(document_, "output.path"), folder.string());
-  }
+  require_folder(document_, "output.path", document_.output.path);
+  if (document_.metrics.jsonl) require_folder(document_, "metrics.jsonl", *document_.metrics.jsonl);
   if (std::filesystem::is_directory(document_.output.path)) {
     fail(ErrorKind::config, "{}: {} is a folder; name a file in it, as {}", place(document_, "output.path"),
          document_.output.path.string(), (document_.output.path / "adapter.gguf").string());
@@ -152,13 +158,14 @@ void Trainer::run_step(const algo::SftStep& step) {
   const auto at_step = [&] { return fmt::format("step {}", state_.step + 1); };
   if (!std::isfinite(loss)) {
     fail(ErrorKind::data,
-         "{}: the loss is not finite; lower training.lr, or set training.max_grad_norm = 1.0", at_step());
+         "{}: the loss is not finite; lower training.lr, or set training.max_grad_norm = 1.0{}", at_step(),
+         last_checkpoint());
   }
   const double lr = schedule_.rate(state_.step);
   try {
     state_.last_gradient_norm = optimizer_->step(adapter_.layout, adapter_.weights, engine_->gradient(), lr);
   } catch (const Error& error) {
-    throw error.within(at_step());
+    throw Error(error.kind(), fmt::format("{}: {}{}", at_step(), error.what(), last_checkpoint()));
   }
   engine_->refresh_adapter();
   ++state_.step;
@@ -179,9 +186,19 @@ void Trainer::run_step(const algo::SftStep& step) {
                                            {"trained_tokens", static_cast<double>(step.trained)},
                                            {"tokens_per_second", static_cast<double>(rows) / seconds}};
   metrics_.write("step", state_.step, values);
+  log_debug("step {}: loss {:.6f}, gradient norm {:.4g}, lr {:.3g}, {} rows in {:.3f} s", state_.step, loss,
+            state_.last_gradient_norm, lr, rows, seconds);
   reporter_.progress(
       "training", state_.step, total_steps_,
       fmt::format("steps, loss {:.4f}, {:.0f} tok/s", loss, static_cast<double>(rows) / seconds));
+}
+
+std::string Trainer::last_checkpoint() const {
+  if (!document_.checkpoint) return "";
+  const std::vector<uint64_t> steps = checkpoint_steps(document_.checkpoint->directory);
+  return steps.empty() ? ""
+                       : fmt::format(". The last checkpoint, of step {}, is in {}", steps.front(),
+                                     document_.checkpoint->directory.string());
 }
 
 void Trainer::report_epoch() {

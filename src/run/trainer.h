@@ -38,6 +38,8 @@ class Trainer {
   /// False when the run was interrupted.
   bool run_epoch();
   void run_step(const algo::SftStep& step);
+  /// Says where a run that failed can be taken up; empty where it cannot.
+  std::string last_checkpoint() const;
   void report_epoch();
   /// Evaluates where that is due and moves to the next epoch; false when interrupted before.
   bool close_epoch();

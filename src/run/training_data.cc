@@ -24,8 +24,17 @@ std::string list_lines(const std::vector<size_t>& lines) {
 }  // namespace
 
 DataFiles open_data(const Document& document) {
-  DataFiles files{data::DataFile(document.sft.data, to_format(document.sft.data_format)), std::nullopt};
-  if (document.evaluation) files.evaluation.emplace(document.evaluation->data, std::nullopt);
+  const auto open = [&](const char* key, const std::filesystem::path& path, const auto& format) {
+    try {
+      return data::DataFile(path, format);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::io || !document.given(key)) throw;
+      throw error.within(place(document, key));
+    }
+  };
+  DataFiles files{open("sft.data", document.sft.data, to_format(document.sft.data_format)), std::nullopt};
+  if (document.evaluation)
+    files.evaluation.emplace(open("evaluation.data", document.evaluation->data, std::nullopt));
   return files;
 }
 

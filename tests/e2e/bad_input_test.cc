@@ -2,6 +2,7 @@
 // and nothing written.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 
 #include "tests/e2e/toy_run.h"
@@ -172,6 +173,19 @@ std::vector<BadInput> bad_documents() {
       {"an algorithm of a later build",
        [](const ToyRun&, ToyDocument& toy) { toy.rest = "[grpo]\nx = 1\n"; },
        {"run.toml:", "grpo"}},
+      {"a home folder",
+       [](const ToyRun&, ToyDocument& toy) { toy.data = "~/train.jsonl"; },
+       {"run.toml:", "data", "whole path"}},
+      {"metrics in a folder that does not exist",
+       [](const ToyRun&, ToyDocument& toy) { toy.rest = "[metrics]\njsonl = \"absent/metrics.jsonl\"\n"; },
+       {"run.toml:", "[metrics].jsonl", "absent"}},
+      {"the start adapter as output",
+       [](const ToyRun& run, ToyDocument& toy) {
+         run.train(ToyDocument{.sft = "", .rest = "", .output = "start.gguf"});
+         toy.lora = "init_adapter = \"start.gguf\"\n";
+         toy.output = "start.gguf";
+       },
+       {"run.toml:", "lora.init_adapter"}},
       {"no TOML", [](const ToyRun&, ToyDocument& toy) { toy.rest = "[checkpoint\n"; }, {"run.toml:"}},
       {"an init_adapter that is not there",
        [](const ToyRun&, ToyDocument& toy) { toy.lora = "init_adapter = \"absent.gguf\"\n"; },
@@ -235,16 +249,35 @@ TEST(MoreContextThanTheModelHas, IsSaid) {
   EXPECT_NE(heard.warnings[0].find("256"), std::string::npos) << heard.warnings[0];
 }
 
+// Checkpoints of an earlier run would be taken for this one's.
+TEST(EarlierCheckpoints, AreNotMixedWithANewRun) {
+  const ToyRun run;
+  ToyDocument toy;
+  toy.rest = kCheckpointEveryStep;
+  run.put("run.toml", toy.text());
+  ASSERT_EQ(run_program(run.path(), {"train", "run.toml"}).code, 0);
+  const Outcome again = run_program(run.path(), {"train", "run.toml"});
+  EXPECT_EQ(again.code, 2);
+  EXPECT_NE(again.err.find("--resume"), std::string::npos) << again.err;
+  EXPECT_EQ(run_program(run.path(), {"train", "run.toml", "--resume"}).code, 0);
+}
+
 TEST(Commands, TellWhatTheyNeed) {
   const ToyRun run;
   EXPECT_EQ(run_program(run.path(), {}).code, 2);
   EXPECT_EQ(run_program(run.path(), {"trian", "run.toml"}).code, 2);
+  EXPECT_NE(run_program(run.path(), {"trian", "run.toml"}).err.find("'train'"), std::string::npos);
   EXPECT_EQ(run_program(run.path(), {"train"}).code, 2);
   EXPECT_EQ(run_program(run.path(), {"train", "absent.toml"}).code, 2);
   EXPECT_EQ(run_program(run.path(), {"merge", "--model", "model.gguf"}).code, 2);
   run.put("run.toml", ToyDocument{}.text());
   EXPECT_EQ(run_program(run.path(), {"train", "run.toml", "--device", "gpu"}).code, 2);
   EXPECT_EQ(run_program(run.path(), {"train", "run.toml", "--resume"}).code, 2);
+  EXPECT_EQ(run_program(run.path(), {"train", "run.toml", "--json", "absent/result.json"}).code, 2);
+  EXPECT_FALSE(std::filesystem::exists(run / "adapter.gguf"));
+  ::setenv("RETRO_REQUIRE_GPU_RESIDENT", "1", 1);
+  EXPECT_EQ(run_program(run.path(), {"train", "run.toml"}).code, 2);
+  ::unsetenv("RETRO_REQUIRE_GPU_RESIDENT");
   for (const char* command : {"train", "new", "preview", "plan", "bench", "chat", "inspect"}) {
     const Outcome help = run_program(run.path(), {command, "--help"});
     EXPECT_EQ(help.code, 0);

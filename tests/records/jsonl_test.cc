@@ -96,7 +96,7 @@ TEST(Jsonl, AFileWithoutRecordsIsRefused) {
 TEST(Jsonl, OtherFormatsAreToldApart) {
   EXPECT_NE(error_of("[\n{\"messages\": []}\n]\n").find("train.jsonl:1: begins a JSON list"),
             std::string::npos);
-  EXPECT_NE(error_of("[{\"messages\": []}]").find("retrograd convert IN OUT"), std::string::npos);
+  EXPECT_NE(error_of("[{\"messages\": []}]").find("convert IN OUT`"), std::string::npos);
   std::string wide = "\xFF\xFE";
   for (const char c : chat("a", "b")) wide += std::string{c, '\0'};
   EXPECT_NE(error_of(wide).find("UTF-16"), std::string::npos);

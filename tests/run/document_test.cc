@@ -130,7 +130,7 @@ TEST(Document, EveryKeyIsStored) {
   EXPECT_EQ(document.sft.data_format, DataFormat::text);
   EXPECT_EQ(document.sft.overlong, Overlong::truncate);
   EXPECT_EQ(document.sft.template_variables, R"({"a":"x\"","b":[1,2.5,true]})");
-  EXPECT_EQ(place(document, "training.lr"), "folder/run.toml:19:1");
+  EXPECT_EQ(place(document, "training.lr"), "folder/run.toml:19:1: [training].lr");
 }
 
 struct StepCase {
