@@ -3,7 +3,7 @@
 
   pip install llama-cpp-python==0.3.36 numpy     (in a virtual environment; builds llama.cpp)
   ./dev build retrograd logits
-  tools/interop/llama_cpp.py MODEL ADAPTER [--tokens 96]
+  tools/interop/compare.py MODEL ADAPTER [--tokens 96]
 
 On an F32 copy of the base, made by llama.cpp's own quantizer, with the adapter: relative L2 distance of all logits,
 with f32 and with f16 keys and values (bars 1e-3, 1e-2). On the quantized base, where llama.cpp rounds activations
