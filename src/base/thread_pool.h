@@ -30,8 +30,8 @@ class ThreadPool {
   }
 
   /// Splits [0, count) into `size()` contiguous ranges whose inner edges are multiples of `grain`, and calls
-  /// `work(begin, end, worker)` for each that is not empty. Which worker gets what depends on count, grain and
-  /// size alone.
+  /// `work(begin, end, worker)` for each that is not empty. Which worker gets what depends on count, grain
+  /// and size alone.
   template <typename Work>
   void ranges(int64_t count, int64_t grain, Work&& work) {
     const int64_t blocks = (count + grain - 1) / grain;

@@ -48,7 +48,8 @@ class Device {
 
   virtual void run(const OpArgs& op, const PassArgs& pass) = 0;
 
-  /// Sum of squares in double over fixed blocks: the same bits whatever the threads. Not finite where a value is not.
+  /// Sum of squares in double over fixed blocks: the same bits whatever the threads. Not finite where a value
+  /// is not.
   virtual double sum_of_squares(std::span<const float> values) = 0;
   virtual void adamw(const AdamWArgs& args) = 0;
   virtual void sgd(const SgdArgs& args) = 0;

@@ -32,18 +32,18 @@ struct Weight {
   DType dtype = DType::F32;
 };
 
-/// A run of consecutive positions of one sequence. Its tokens see the keys of its ancestors and its own keys up
-/// to themselves. Positions start at 0 in a root; a child starts where its parent ends.
+/// A run of consecutive positions of one sequence. Its tokens see the keys of its ancestors and its own keys
+/// up to themselves. Positions start at 0 in a root; a child starts where its parent ends.
 ///
-/// Keys and values lie in a carry: the row of position p >= position_begin is carry_begin + p - position_begin.
-/// A segment may have none of its rows in the pass (an ancestor whose keys are read only).
+/// Keys and values lie in a carry: the row of position p >= position_begin is carry_begin + p -
+/// position_begin. A segment may have none of its rows in the pass (an ancestor whose keys are read only).
 struct Segment {
   int32_t parent = -1;         // index into PassArgs::segments, smaller than its own; -1 for a root
   int32_t position_begin = 0;  // position of the segment's first token
   int32_t carry_begin = 0;     // carry row of the segment's first token
   int32_t row_begin = 0;       // its rows in this pass, [row_begin, row_end)
   int32_t row_end = 0;
-  int32_t row_position = 0;    // position of the token in row_begin
+  int32_t row_position = 0;  // position of the token in row_begin
 };
 
 /// A request for the log-probability of `token` as the successor of row `row`.
@@ -65,9 +65,9 @@ struct PassArgs {
   std::span<const int32_t> carry_rows;  // [rows] where the row's key and value go
   std::span<const Segment> segments;    // roots before children; rows in ascending order, covering [0, rows)
 
-  std::span<const Query> queries;      // sorted by row; several may name one row
-  std::span<const float> dlogprobs;    // [queries] d loss / d logprob, in HeadMode::backward
-  std::span<float> logprobs;           // [queries] out
+  std::span<const Query> queries;    // sorted by row; several may name one row
+  std::span<const float> dlogprobs;  // [queries] d loss / d logprob, in HeadMode::backward
+  std::span<float> logprobs;         // [queries] out
   HeadMode head_mode = HeadMode::score;
 };
 
@@ -98,8 +98,8 @@ struct RmsNormBackArgs {
   bool accumulate = false;
 };
 
-/// A low-rank term. A is [rank, in]; B is kept transposed, [rank, out], so that every product with it runs as it
-/// lies. Both have `dtype` (F32, or F16 where the adapter is stored so).
+/// A low-rank term. A is [rank, in]; B is kept transposed, [rank, out], so that every product with it runs as
+/// it lies. Both have `dtype` (F32, or F16 where the adapter is stored so).
 struct Lora {
   const void* a = nullptr;
   const void* bt = nullptr;
@@ -108,8 +108,9 @@ struct Lora {
   float scale = 0;   // alpha / rank
 };
 
-/// y = x·Wᵀ, and with LoRA u = x·Aᵀ, y += (scale·u)·Bᵗ. u [R, rank] is kept for the backward pass, already scaled.
-/// Every output is one chain of fused multiply-adds in the order of k, the base's before the adapter's.
+/// y = x·Wᵀ, and with LoRA u = x·Aᵀ, y += (scale·u)·Bᵗ. u [R, rank] is kept for the backward pass, already
+/// scaled. Every output is one chain of fused multiply-adds in the order of k, the base's before the
+/// adapter's.
 struct LinearArgs {
   Matrix x;
   Weight w;
@@ -162,7 +163,8 @@ struct KvStoreArgs {
 
 /// out = softmax(scale · q·Kᵀ) · V over the keys a row sees (with a window, positions > p − window only).
 /// lse [R, heads] is the log-sum-exp of the scaled scores. Heads h share the key head h / (heads / kv_heads).
-/// Key tiles are cut at fixed positions of the sequence, so that a row's bits depend on its own sequence alone.
+/// Key tiles are cut at fixed positions of the sequence, so that a row's bits depend on its own sequence
+/// alone.
 struct AttentionArgs {
   Matrix q;
   Matrix carry_k;
@@ -176,8 +178,9 @@ struct AttentionArgs {
   int32_t window = 0;  // 0: none
 };
 
-/// The gradient of AttentionArgs by recomputation: dq is written; dk and dv [carry rows, kv_heads·head_dim] f32,
-/// by carry row, are added to, own rows and earlier ones alike. delta [R, heads] is scratch: sum(out·dout).
+/// The gradient of AttentionArgs by recomputation: dq is written; dk and dv [carry rows, kv_heads·head_dim]
+/// f32, by carry row, are added to, own rows and earlier ones alike. delta [R, heads] is scratch:
+/// sum(out·dout).
 struct AttentionBackArgs {
   AttentionArgs forward;
   Matrix dout;
@@ -234,10 +237,10 @@ struct ZeroArgs {
   int64_t rows = 0;
 };
 
-/// logprob(row, token) = z[token] − logsumexp(z), z = h[row]·Wᵀ. Rows that carry a query are gathered in chunks of
-/// `chunk_rows`; logits [chunk_rows, vocabulary] is all that is ever built of them. In HeadMode::backward
-/// dh[row] = Σ_q g_q · (W[token_q] − softmax(z)·W) over the row's queries, 0 for rows without.
-/// log-sum-exp runs over fixed blocks of the vocabulary, so no bit depends on chunk_rows.
+/// logprob(row, token) = z[token] − logsumexp(z), z = h[row]·Wᵀ. Rows that carry a query are gathered in
+/// chunks of `chunk_rows`; logits [chunk_rows, vocabulary] is all that is ever built of them. In
+/// HeadMode::backward dh[row] = Σ_q g_q · (W[token_q] − softmax(z)·W) over the row's queries, 0 for rows
+/// without. log-sum-exp runs over fixed blocks of the vocabulary, so no bit depends on chunk_rows.
 struct HeadArgs {
   Matrix h;
   Weight w;
@@ -248,8 +251,8 @@ struct HeadArgs {
   int32_t chunk_rows = 1;
 };
 
-using OpArgs = std::variant<EmbedArgs, RmsNormArgs, RmsNormBackArgs, LinearArgs, LinearBackArgs, RopeArgs, KvStoreArgs,
-                            AttentionArgs, AttentionBackArgs, KvLoadGradArgs, GatedArgs, GatedBackArgs, AddArgs,
-                            CopyArgs, ZeroArgs, HeadArgs>;
+using OpArgs = std::variant<EmbedArgs, RmsNormArgs, RmsNormBackArgs, LinearArgs, LinearBackArgs, RopeArgs,
+                            KvStoreArgs, AttentionArgs, AttentionBackArgs, KvLoadGradArgs, GatedArgs,
+                            GatedBackArgs, AddArgs, CopyArgs, ZeroArgs, HeadArgs>;
 
 }  // namespace retro::device

@@ -1,5 +1,5 @@
-// A folder of a test's own for small files, in memory where there is a place for it (tests sync a great deal), removed
-// with everything in it.
+// A folder of a test's own for small files, in memory where there is a place for it (tests sync a great
+// deal), removed with everything in it.
 #pragma once
 
 #include <stdlib.h>
