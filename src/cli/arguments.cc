@@ -63,6 +63,7 @@ void add_train(CLI::App& app, TrainArguments& a) {
   CLI::App* c = add(app, "train", "run the algorithm of a document", "retrograd train run.toml --resume");
   c->add_option("CONFIG", a.config, "run document (TOML)")->required();
   c->add_option("--resume", a.state, "continue from a checkpoint: the newest, or the one named")
+      ->type_name("[CHECKPOINT]")
       ->expected(0, 1)
       ->each([&a](const std::string&) { a.resume = true; });
   add_common(*c, a.common);

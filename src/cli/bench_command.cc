@@ -58,7 +58,18 @@ int run_bench(const BenchArguments& arguments, Progressed& progressed) {
   for (const std::string& warning : document.warnings) reporter.warn(warning);
   const data::DataFile file = open_examples(arguments, document);
   const run::ModelContext context = run::open_model(document);
-  data::Records records = run::tokenize(file, context, run::record_options(document), reporter);
+  data::RecordOptions options = run::record_options(document);
+  if (arguments.ctx) {
+    const int64_t longest = context.model.hyperparameters().context_length;
+    if (*arguments.ctx > longest) {
+      reporter.warn(
+          fmt::format("--ctx {}: the model was made for at most {} tokens", *arguments.ctx, longest));
+    }
+    options.ctx_name = "--ctx";
+  } else {
+    run::warn_of_long_context(document, context, reporter);
+  }
+  data::Records records = run::tokenize(file, context, options, reporter);
   if (arguments.limit) run::thin_out(records, *arguments.limit);
   std::optional<model::LoadedAdapter> adapter;
   if (arguments.adapter) {
@@ -78,7 +89,8 @@ int run_bench(const BenchArguments& arguments, Progressed& progressed) {
   json["examples"] = records.records.size();
   if (adapted) json["base"] = to_json(base);
   if (prints_results(arguments.json)) {
-    fmt::print("{} examples of {}\n", records.records.size(), file.path().string());
+    fmt::print("{} {} of {}\n", records.records.size(), records.records.size() == 1 ? "example" : "examples",
+               file.path().string());
     print("base", base);
     if (adapted) print("adapter", *adapted);
   }

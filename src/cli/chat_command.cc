@@ -55,9 +55,17 @@ void say(run::ChatSession& session, const std::string& message, const char* name
   });
   fmt::print("\n");
   std::fflush(stdout);
-  if (end == run::AnswerEnd::max_new_tokens) fmt::print(stderr, "(cut at --max-new-tokens)\n");
-  if (end == run::AnswerEnd::context_full) fmt::print(stderr, "(cut: --ctx is full; /reset starts anew)\n");
+  const std::string whose = name == nullptr ? "" : fmt::format("{}: ", name);
+  if (end == run::AnswerEnd::max_new_tokens) fmt::print(stderr, "({}cut at --max-new-tokens)\n", whose);
+  if (end == run::AnswerEnd::context_full)
+    fmt::print(stderr, "({}cut: --ctx is full; /reset starts anew)\n", whose);
   if (end == run::AnswerEnd::interrupted) fail(ErrorKind::interrupted, "interrupted");
+}
+
+// "/rest", not "/usr/bin is full": one word of letters behind the slash.
+bool unknown_command(const std::string& line) {
+  return line.size() > 1 && line[0] == '/' &&
+         line.find_first_not_of("abcdefghijklmnopqrstuvwxyz", 1) == std::string::npos;
 }
 
 void converse(run::ChatSession* base, run::ChatSession* adapted) {
@@ -71,6 +79,10 @@ void converse(run::ChatSession* base, run::ChatSession* adapted) {
       continue;
     }
     if (line->find_first_not_of(" \t") == std::string::npos) continue;
+    if (unknown_command(*line)) {
+      fmt::print(stderr, "(no command {}; there are /reset and /exit)\n", *line);
+      continue;
+    }
     try {
       if (base != nullptr) say(*base, *line, both ? "base" : nullptr);
       if (adapted != nullptr) say(*adapted, *line, both ? "adapter" : nullptr);

@@ -40,6 +40,7 @@ void advise(const PlanArguments& arguments, const run::Document& document,
     }
   }
   if (!fit) {
+    write_json(arguments.json, json);
     fail(ErrorKind::config, "no setting of the memory levers fits {}; the smallest takes {}",
          format_bytes(*arguments.memory), format_bytes(settings.back().bytes));
   }
@@ -59,6 +60,7 @@ int run_plan(const PlanArguments& arguments) {
   for (const std::string& warning : document.warnings) reporter.warn(warning);
   const run::DataFiles files = run::open_data(document);
   const run::ModelContext context = run::open_model(document);
+  run::warn_of_long_context(document, context, reporter);
   const auto records = run::record_options(document);
   const data::Records training = run::tokenize(files.train, context, records, reporter);
   std::optional<data::Records> evaluation;

@@ -36,8 +36,9 @@ int run_train(const TrainArguments& arguments, Progressed& progressed) {
     std::string figures;
     for (const auto& [name, value] : result.metrics) figures += fmt::format(", {} {:.4f}", name, value);
     const std::string best = result.best ? ", best evaluation in " + result.best->string() : std::string();
-    fmt::print("{}: {} steps{}, {:.0f} tok/s, peak memory {}; wrote {}{}{}\n",
-               result.interrupted ? "interrupted" : "done", result.steps, figures, result.tokens_per_second,
+    if (result.tokens_per_second > 0) figures += fmt::format(", {:.0f} tok/s", result.tokens_per_second);
+    fmt::print("{}: {} {}{}, peak memory {}; wrote {}{}{}\n", result.interrupted ? "interrupted" : "done",
+               result.steps, result.steps == 1 ? "step" : "steps", figures,
                format_bytes(result.peak_rss_bytes), result.output.string(), best,
                result.interrupted && document.checkpoint ? "; train with --resume goes on" : "");
   }

@@ -59,20 +59,19 @@ bool keep_within(TrainingRecord& record, const RecordOptions& options, Records& 
       break;
   }
   problems += fmt::format(
-      "{}:{}: is {} tokens long, training.ctx is {}; set training.ctx = {} or more, or sft.overlong = "
-      "\"drop\" or "
+      "{0}:{1}: is {2} tokens long, {3} is {4}; set {3} to {2} or more, or sft.overlong = \"drop\" or "
       "\"truncate\"\n",
-      file, record.line, length, options.ctx, length);
+      file, record.line, length, options.ctx_name, options.ctx);
   return false;
 }
 
-Records finish(Records records, const std::string& file) {
+Records finish(Records records, const RecordOptions& options, const std::string& file) {
   if (!records.records.empty()) return records;
   fail(ErrorKind::data,
-       "{}: no record has a token to train ({} read, {} too long, {} without a trained token); raise "
-       "training.ctx, or "
-       "see `retrograd preview`",
-       file, records.read, records.dropped, records.empty_lines.size());
+       "{}: no record has a token to train ({} read, {} too long, {} without a trained token); raise {}, or "
+       "see "
+       "`retrograd preview`",
+       file, records.read, records.dropped, records.empty_lines.size(), options.ctx_name);
 }
 
 std::vector<text::TokenId> encode(const TextFile& file, const text::Tokenizer& tokenizer) {
@@ -100,7 +99,7 @@ Records tokenize_text(const TextFile& file, const text::Tokenizer& tokenizer, co
     }
     records.records.push_back(std::move(record));
   }
-  return finish(std::move(records), file.path().string());
+  return finish(std::move(records), options, file.path().string());
 }
 
 text::TrainingRendering render(const ChatRecord& record, const text::ChatTemplate& chat,
@@ -150,7 +149,7 @@ Records tokenize_chat(const ChatFile& file, const text::Tokenizer& tokenizer, co
     problems.pop_back();
     throw Error(ErrorKind::data, problems);
   }
-  return finish(std::move(records), name);
+  return finish(std::move(records), options, name);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ enum class Overlong { error, drop, truncate };
 
 struct RecordOptions {
   int64_t ctx = 0;
+  std::string ctx_name = "training.ctx";  // where the user gave ctx, as errors name it
   Overlong overlong = Overlong::error;
   std::string template_variables = "{}";  // a JSON object
 };

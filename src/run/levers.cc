@@ -102,7 +102,8 @@ std::string with_training_keys(const std::string& toml,
     const bool found = at < lines.size() && !trimmed(lines[at]).starts_with("[");
     const std::string text = key + " = " + value;
     if (found) {
-      lines[at] = text;
+      const size_t comment = lines[at].find('#');  // none of these keys' values has one
+      lines[at] = text + (comment == std::string::npos ? "" : "  " + lines[at].substr(comment));
     } else {
       lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(section) + 1, text);
     }

@@ -21,6 +21,13 @@ ModelContext open_model(const Document& document) {
   }
 }
 
+void warn_of_long_context(const Document& document, const ModelContext& context, Reporter& reporter) {
+  const int64_t longest = context.model.hyperparameters().context_length;
+  if (document.training.ctx <= longest) return;
+  reporter.warn(fmt::format("{} = {}: the model was made for at most {} tokens",
+                            place(document, "training.ctx"), document.training.ctx, longest));
+}
+
 engine::EngineOptions engine_options(const Document& document, const Workload& workload) {
   const TrainingSection& t = document.training;
   engine::EngineOptions options;

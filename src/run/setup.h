@@ -17,6 +17,9 @@ namespace retro::run {
 /// The document's model; a file that cannot be opened is told with its key.
 ModelContext open_model(const Document& document);
 
+/// Warns when training.ctx is longer than the model was made for: it trains, but rarely well.
+void warn_of_long_context(const Document& document, const ModelContext& context, Reporter& reporter);
+
 /// The document's engine, no wider than the passes that come: unused rows would be planned and never touched.
 engine::EngineOptions engine_options(const Document& document, const Workload& workload);
 

@@ -53,11 +53,7 @@ TrainResult train(const Document& document, const TrainOptions& options, Reporte
   if (!resume && document.checkpoint) refuse_earlier_run(document);
   const DataFiles files = open_data(document);
   const ModelContext context = open_model(document);
-  if (const int64_t longest = context.model.hyperparameters().context_length;
-      document.training.ctx > longest) {
-    reporter.warn(fmt::format("{} = {}: the model was made for at most {} tokens",
-                              place(document, "training.ctx"), document.training.ctx, longest));
-  }
+  warn_of_long_context(document, context, reporter);
   const data::RecordOptions records = record_options(document);
   data::Records training = tokenize(files.train, context, records, reporter);
   std::optional<data::Records> evaluation;
