@@ -1,6 +1,7 @@
 #include "data/chat_record.h"
 
 #include <algorithm>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -8,14 +9,15 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/json_text.h"
 #include "data/message_fields.h"
+#include "text/json_text.h"
 
 namespace retro::data {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+using text::member;
 
 /// Common shapes of other trainers, told by a field of their own.
 struct ForeignShape {
@@ -191,7 +193,7 @@ class Order {
   bool answered_ = false;
   int assistants_ = 0;
   std::string last_;
-  std::vector<Json> waiting_;
+  std::deque<Json> waiting_;
 };
 
 bool uses_tools(const Json& messages, const std::set<std::string>& tools) {
@@ -226,7 +228,7 @@ Json read_messages(const Json& messages, const std::set<std::string>& tools) {
 }  // namespace
 
 ChatRecord parse_chat_record(std::string_view text, size_t line) {
-  const Json record = parse_json(text);
+  const Json record = text::parse_json(text);
   check_top(record);
   ChatRecord result;
   result.line = line;

@@ -5,16 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 
 #include "base/error.h"
-#include "data/json_text.h"
+#include "text/json_text.h"
 
 namespace retro::data {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+using text::member;
 
 struct MessageField {
   std::string_view name;
@@ -100,7 +102,7 @@ Json read_arguments(const Json& function, const std::string& name) {
   if (arguments != nullptr && arguments->is_object()) return *arguments;
   if (arguments != nullptr && arguments->is_string()) {
     try {
-      Json parsed = parse_json(arguments->get_ref<const std::string&>());
+      Json parsed = text::parse_json(arguments->get_ref<const std::string&>());
       if (parsed.is_object()) return parsed;
     } catch (const Error& error) {
       fail(ErrorKind::data, "calls '{}' with arguments {} that are {}", name, shown(*arguments),
@@ -143,23 +145,17 @@ Json normal_call(const Json& call, size_t& unnamed_calls) {
 Json normal_calls(const Json& calls, size_t& unnamed_calls) {
   if (!calls.is_array()) fail(ErrorKind::data, "has \"tool_calls\": {}; it is a list", shown(calls));
   Json normal = Json::array();
+  std::set<std::string> ids;
   for (const Json& call : calls) {
-    normal.push_back(normal_call(call, unnamed_calls));
-    for (size_t i = 0; i + 1 < normal.size(); ++i) {
-      if (normal[i]["id"] == normal.back()["id"]) {
-        fail(ErrorKind::data, "has two tool calls with the id {}; give each its own", shown(normal[i]["id"]));
-      }
+    const Json& id = normal.emplace_back(normal_call(call, unnamed_calls))["id"];
+    if (!ids.insert(id.get<std::string>()).second) {
+      fail(ErrorKind::data, "has two tool calls with the id {}; give each its own", shown(id));
     }
   }
   return normal;
 }
 
 }  // namespace
-
-const Json* member(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
 
 std::string shown(const Json& value) {
   constexpr size_t kShown = 60;

@@ -6,9 +6,6 @@
 
 namespace retro::data {
 
-/// The value of `key`, null where it is absent or JSON's null.
-const nlohmann::ordered_json* member(const nlohmann::ordered_json& object, const char* key);
-
 /// A value for a message, cut to a readable length.
 std::string shown(const nlohmann::ordered_json& value);
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "text/jinja_json.h"
+#include "text/json_text.h"
 
 namespace retro::text {
 
@@ -16,11 +17,6 @@ using jinja::Arena;
 using jinja::Value;
 
 constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant", "tool"};
-
-const Json* member(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
 
 bool flag(const Json& message, const char* key, size_t index) {
   const Json* value = member(message, key);
@@ -69,7 +65,7 @@ Json read_arguments(const Json* arguments, size_t index, const std::string& name
   if (arguments->is_string()) {
     const std::string& text = arguments->get_ref<const std::string&>();
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
-    Json parsed = Json::parse(text, nullptr, false);
+    Json parsed = try_parse_json(text);
     if (parsed.is_object()) return parsed;
   }
   fail(ErrorKind::data, "message {}: the arguments of the call to '{}' are an object, or text that holds one",

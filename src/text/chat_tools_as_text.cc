@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "text/chat_messages.h"
 #include "text/jinja_json.h"
+#include "text/json_text.h"
 
 namespace retro::text {
 
@@ -51,7 +52,7 @@ const Str* content_with_calls(const Json& message, size_t index, Arena& arena) {
   out.append(content_string(message, index, arena));
   for (const ToolCall& call : declared_calls(message, index)) {
     if (!out.empty()) out.append("\n", origin);
-    const Json written = {{"name", call.name}, {"arguments", Json::parse(call.arguments)}};
+    const Json written = {{"name", call.name}, {"arguments", try_parse_json(call.arguments)}};
     out.append("<tool_call>\n", origin);
     out.append(*jinja::to_json(jinja::from_json(written, origin, arena), {}, arena));
     out.append("\n</tool_call>", origin);

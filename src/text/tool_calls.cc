@@ -5,34 +5,13 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "text/json_text.h"
+
 namespace retro::text {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr int kMaxNesting = 100;
-
-/// JSON text to a value; discarded where it does not parse or is nested too deeply to be handled safely.
-Json parse_json(std::string_view text) {
-  int depth = 0;
-  bool inside_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (inside_string) {
-      if (text[i] == '\\')
-        ++i;
-      else if (text[i] == '"')
-        inside_string = false;
-    } else if (text[i] == '"') {
-      inside_string = true;
-    } else if (text[i] == '[' || text[i] == '{') {
-      if (++depth > kMaxNesting) return Json(Json::value_t::discarded);
-    } else if (text[i] == ']' || text[i] == '}') {
-      --depth;
-    }
-  }
-  return Json::parse(text, nullptr, false);
-}
 
 /// Reads `{"name": …, KEY: {…}}` into a call; the reason where it is something else.
 std::string read_call(const Json& json, std::string_view key, std::vector<ToolCall>& calls) {
@@ -43,7 +22,7 @@ std::string read_call(const Json& json, std::string_view key, std::vector<ToolCa
   if (arguments == json.end())
     return fmt::format("the call to '{}' has no '{}'", name->get<std::string>(), key);
   Json object = *arguments;
-  if (object.is_string()) object = parse_json(object.get_ref<const std::string&>());
+  if (object.is_string()) object = try_parse_json(object.get_ref<const std::string&>());
   if (!object.is_object())
     return fmt::format("the {} of '{}' are no JSON object", key, name->get<std::string>());
   calls.push_back({name->get<std::string>(), object.dump()});
@@ -73,10 +52,10 @@ ParsedTurn parse_hermes(std::string_view turn) {
       parsed.problem = "<tool_call> is never closed";
       return parsed;
     }
-    Json json = parse_json(turn.substr(begin, close - begin));
+    Json json = try_parse_json(turn.substr(begin, close - begin));
     for (size_t next = turn.find(kClose, close + 1); json.is_discarded() && next != std::string_view::npos;
          next = turn.find(kClose, next + 1)) {
-      Json longer = parse_json(turn.substr(begin, next - begin));
+      Json longer = try_parse_json(turn.substr(begin, next - begin));
       if (longer.is_discarded()) continue;
       json = std::move(longer);
       close = next;

@@ -165,6 +165,40 @@ TEST(ChatRecord, TextPartsAreJoinedAndNullFieldsAreAbsent) {
       expected);
 }
 
+/// `count` members of an object: "a0": 1, …
+std::string many_members(int count) {
+  std::string text = R"("a0": 1)";
+  for (int i = 1; i < count; ++i) text += R"(, "a)" + std::to_string(i) + R"(": 1)";
+  return text;
+}
+
+// Time quadratic in the keys or calls would take these tests minutes.
+TEST(ChatRecord, AnObjectMayHaveManyKeys) {
+  const std::string record =
+      messages(kUser + "," + kAnswer, R"(, "metadata": {)" + many_members(200'000) + "}");
+  EXPECT_EQ(normal(record).size(), 2U);
+  std::string twice = record;
+  twice.replace(twice.rfind("a199999"), 7, "a100000");
+  EXPECT_EQ(error_of(twice), "the key 'a100000' stands twice in one object; keep one of them");
+}
+
+TEST(ToolRecord, ArgumentsMayHaveManyKeysAndTurnsManyCalls) {
+  const std::string arguments = "{" + many_members(100'000) + "}";
+  for (const std::string& spelled : {arguments, Json(arguments).dump()}) {
+    const Json list = normal(messages(
+        kUser + R"(, {"role": "assistant", "tool_calls": [{"name": "add", "arguments": )" + spelled + "}]}",
+        kTools));
+    const Json& read = list[1]["tool_calls"][0]["function"]["arguments"];
+    ASSERT_EQ(read.size(), 100'000U);
+    EXPECT_EQ(std::prev(read.end()).key(), "a99999");
+  }
+  const std::vector<std::string> calls(20'000, R"({"name": "add", "arguments": {}})");
+  const std::vector<std::string> results(20'000, kResult);
+  const Json list = normal(messages(
+      kUser + R"(, {"role": "assistant", "tool_calls": [)" + join(calls) + "]}, " + join(results), kTools));
+  EXPECT_EQ(list.back()["tool_call_id"], "call_19999");
+}
+
 TEST(ChatRecord, SeveralSystemMessagesMayLead) {
   const Json list =
       normal(messages(R"({"role": "system", "content": "a"}, {"role": "system", "content": "b"},)" + kUser +
