@@ -84,7 +84,7 @@ Value filter_indent(const Value& subject, const Arguments& arguments, Interprete
   } else {
     indention = pad(*arena.refer(""), bound.integer(0, 4), " ", 0, arena);
   }
-  return Value::of(indent(text_of(subject, interpreter), *indention, bound.flag(1), bound.flag(2), arena));
+  return Value::of(indent(to_string(subject, "'indent'"), *indention, bound.flag(1), bound.flag(2), arena));
 }
 
 Value filter_center(const Value& subject, const Arguments& arguments, Interpreter& interpreter) {
@@ -111,7 +111,7 @@ Value filter_wordcount(const Value& subject, const Arguments& arguments, Interpr
 Value filter_truncate(const Value& subject, const Arguments& arguments, Interpreter& interpreter) {
   const Bound bound("truncate", arguments, {"length", "killwords", "end", "leeway"});
   Arena& arena = interpreter.arena();
-  const Str& text = text_of(subject, interpreter);
+  const Str& text = to_string(subject, "'truncate'");
   const int64_t limit = bound.integer(0, 255);
   const Str& end = bound.has(2) ? to_string(bound.at(2), "truncate") : *arena.refer("...");
   const int64_t leeway = bound.set(3) ? to_integer(bound.at(3), "truncate") : 5;

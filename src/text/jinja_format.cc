@@ -36,9 +36,10 @@ class PercentArguments {
   }
 
   void finish() const {
-    const bool left = tuple_
-                          ? at_ < arguments_.list->items.size()
-                          : at_ == 0 && !named_ && !arguments_.is(Kind::dict) && !arguments_.is(Kind::list);
+    // Python takes whatever has subscripts for a mapping, whose values need not be used.
+    const bool subscripts = arguments_.is(Kind::dict) || arguments_.is(Kind::undefined) ||
+                            (arguments_.is(Kind::list) && arguments_.list->type <= List::Type::range);
+    const bool left = tuple_ ? at_ < arguments_.list->items.size() : at_ == 0 && !named_ && !subscripts;
     if (left) fail(ErrorKind::model, "not all values are used by the format");
   }
 
@@ -185,6 +186,10 @@ FormatSpec read_brace_spec(std::string_view text) {
   return spec;
 }
 
+bool is_integer_type(char type) {
+  return type == '\0' || std::string_view("dbcoxXn").find(type) != std::string_view::npos;
+}
+
 /// `{name.field[0]!r:spec}`, taken apart.
 class BraceFormatter {
  public:
@@ -213,10 +218,15 @@ class BraceFormatter {
       fail(ErrorKind::model, "the format '{}' nests another, which is not supported", text);
     }
     const FormatSpec spec = read_brace_spec(spec_text);
-    if (value.is_number() && !(value.is(Kind::boolean) && spec.type == '\0')) {
+    if (value.is_number()) {
+      if (spec.precision >= 0 && !value.is(Kind::real) && is_integer_type(spec.type)) {
+        fail(ErrorKind::model, "the format '{}' gives an integer a precision", text);
+      }
       out.append(*format_number(value, spec, arena));
     } else {
+      if (!value.is(Kind::string)) type_error("a format of text or a number", value);
       if (spec.type != '\0' && spec.type != 's') type_error("a number's format", value);
+      if (spec.comma) type_error("a format with ','", value);
       out.append(*format_text(*value_text(value, markup_, arena), spec, arena));
     }
   }
@@ -243,7 +253,6 @@ class BraceFormatter {
         at = close + 1;
       }
     }
-    require_defined(value);
     return value;
   }
 

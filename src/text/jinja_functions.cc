@@ -142,6 +142,7 @@ Dict* dict_of(std::string_view callee, const Arguments& arguments, Arena& arena)
   if (arguments.positional.size() > 1)
     fail(ErrorKind::model, "'{}' takes at most one positional argument", callee);
   for (const Value& source : arguments.positional) {
+    require_defined(source);
     if (source.is(Kind::dict) || source.is(Kind::space)) {
       arena.charge(source.dict->items.size() * 2 * sizeof(Value));
       arena.step(source.dict->items.size());

@@ -145,7 +145,6 @@ Value binary(Op op, const Value& left, const Value& right, Arena& arena) {
     return integer_binary(op, to_integer(left, "+"), to_integer(right, "+"));
   }
   if (op == Op::modulo && left.is(Kind::string)) {
-    require_defined(right);
     return Value::of(format_percent(*left.string, right, arena));
   }
   if (op == Op::multiply) {

@@ -55,9 +55,10 @@ bool is_escaped(const Value& subject, const Arguments& arguments, Interpreter&) 
 }
 
 template <int kRemainder>
-bool is_parity(const Value& subject, const Arguments& arguments, Interpreter&) {
-  Bound("even", arguments, {});
-  return (to_integer(subject, "'even'") % 2 != 0) == (kRemainder != 0);
+bool is_parity(const Value& subject, const Arguments& arguments, Interpreter& interpreter) {
+  Bound(kRemainder == 0 ? "even" : "odd", arguments, {});
+  const Value remainder = binary(Op::modulo, subject, Value::of(int64_t{2}), interpreter.arena());
+  return equal(remainder, Value::of(int64_t{kRemainder}));
 }
 
 bool is_divisible(const Value& subject, const Arguments& arguments, Interpreter& interpreter) {

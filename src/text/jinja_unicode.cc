@@ -121,11 +121,19 @@ struct SpecialCase {
   const char* title;
 };
 constexpr std::array kSpecialCases = {
-    SpecialCase{0xdf, "SS", "Ss"},   SpecialCase{0x149, "ʼN", "ʼN"},    SpecialCase{0x1f0, "J̌", "J̌"},
-    SpecialCase{0x587, "ԵՒ", "Եւ"},  SpecialCase{0xfb00, "FF", "Ff"},   SpecialCase{0xfb01, "FI", "Fi"},
-    SpecialCase{0xfb02, "FL", "Fl"}, SpecialCase{0xfb03, "FFI", "Ffi"}, SpecialCase{0xfb04, "FFL", "Ffl"},
-    SpecialCase{0xfb05, "ST", "St"}, SpecialCase{0xfb06, "ST", "St"},   SpecialCase{0x390, "Ϊ́", "Ϊ́"},
-    SpecialCase{0x3b0, "Ϋ́", "Ϋ́"},
+    SpecialCase{0xdf, "SS", "Ss"},
+    SpecialCase{0x149, "ʼN", "ʼN"},
+    SpecialCase{0x1f0, "J̌", "J̌"},
+    SpecialCase{0x587, "ԵՒ", "Եւ"},
+    SpecialCase{0xfb00, "FF", "Ff"},
+    SpecialCase{0xfb01, "FI", "Fi"},
+    SpecialCase{0xfb02, "FL", "Fl"},
+    SpecialCase{0xfb03, "FFI", "Ffi"},
+    SpecialCase{0xfb04, "FFL", "Ffl"},
+    SpecialCase{0xfb05, "ST", "St"},
+    SpecialCase{0xfb06, "ST", "St"},
+    SpecialCase{0x390, "\u0399\u0308\u0301", "\u0399\u0308\u0301"},
+    SpecialCase{0x3b0, "\u03a5\u0308\u0301", "\u03a5\u0308\u0301"},
 };
 
 const SpecialCase* special_case(int32_t c) {
