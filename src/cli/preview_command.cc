@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "cli/terminal_text.h"
 #include "run/setup.h"
 #include "run/training_data.h"
 
@@ -29,14 +30,27 @@ void show(const data::TrainingRecord& record, const text::Vocabulary& vocabulary
   const Marks mark = marks();
   fmt::print("--- line {}: {} tokens, {} trained\n", record.line, record.ids.size(), record.trained_tokens());
   bool trained = false;
+  std::string part;  // between two marks: a character may come in several tokens
   for (size_t t = 0; t < record.ids.size(); ++t) {
-    if (trained != (record.trained[t] != 0)) fmt::print("{}", trained ? mark.end : mark.begin);
+    if (trained != (record.trained[t] != 0)) {
+      fmt::print("{}{}", without_controls(part), trained ? mark.end : mark.begin);
+      part.clear();
+    }
     trained = record.trained[t] != 0;
     const text::TokenId id = record.ids[t];
-    fmt::print("{}", vocabulary.is_control(id) ? vocabulary.text(id) : vocabulary.bytes(id));
-    if (ids) fmt::print("({})", id);
+    part += vocabulary.is_control(id) ? vocabulary.text(id) : vocabulary.bytes(id);
+    if (ids) part += fmt::format("({})", id);
   }
-  fmt::print("{}\n", trained ? mark.end : "");
+  fmt::print("{}{}\n", without_controls(part), trained ? mark.end : "");
+}
+
+// Of the record as the run takes it.
+int64_t trained_tokens(const data::TrainingRecord& record, int64_t ctx, run::Overlong overlong) {
+  const auto length = static_cast<int64_t>(record.ids.size());
+  if (length <= ctx) return record.trained_tokens();
+  if (overlong != run::Overlong::truncate) return 0;
+  return std::count_if(record.trained.begin(), record.trained.begin() + ctx,
+                       [](uint8_t token) { return token != 0; });
 }
 
 }  // namespace
@@ -65,16 +79,17 @@ int run_preview(const PreviewArguments& arguments) {
   size_t overlong = 0;
   for (const auto& record : records.records) {
     lengths.push_back(record.ids.size());
-    const bool fits = static_cast<int64_t>(record.ids.size()) <= ctx;
-    overlong += fits ? 0 : 1;
-    if (fits) trained += record.trained_tokens();
+    overlong += static_cast<int64_t>(record.ids.size()) > ctx ? 1 : 0;
+    trained += trained_tokens(record, ctx, document.sft.overlong);
   }
   std::sort(lengths.begin(), lengths.end());
   fmt::print("\n{} {}: {} to {} tokens, median {}\n", records.records.size(), text ? "windows" : "records",
              lengths.front(), lengths.back(), lengths[lengths.size() / 2]);
   fmt::print("{} longer than training.ctx = {}{}\n", overlong, ctx,
              overlong > 0 ? " (sft.overlong says what becomes of them)" : "");
-  fmt::print("an epoch trains {} tokens of the records that fit\n", trained);
+  const bool cut = document.sft.overlong == run::Overlong::truncate && overlong > 0;
+  fmt::print("an epoch trains {} tokens of {}\n", trained,
+             cut ? "the records, cut to training.ctx" : "the records that fit");
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "cli/terminal_text.h"
 
 namespace retro::cli {
 
@@ -52,20 +53,6 @@ bool set_to_something(const char* variable) {
 
 bool is_continuation(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
-}
-
-/// Names of files and tensors come from outside: a control character in them must not steer the terminal.
-std::string without_controls(std::string_view text) {
-  std::string clean;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
-    const bool c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;
-    const bool c0 = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f;
-    clean += c0 || c1 ? '?' : text[i];
-    if (c1) ++i;
-  }
-  return clean;
 }
 
 size_t characters(std::string_view text) {
