@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "cli/json_output.h"
 #include "run/nearest.h"
 
 namespace retro::cli {
@@ -40,8 +41,11 @@ void add_common(CLI::App& app, CommonArguments& common) {
 
 // The result comes at the very end, and must have a place to go then.
 std::string check_result_file(const std::string& file) {
-  const auto folder = std::filesystem::path(file).parent_path();
-  if (folder.empty() || std::filesystem::is_directory(folder)) return "";
+  std::error_code error;
+  if (file.empty()) return "names no file";
+  if (std::filesystem::is_directory(file, error)) return file + " is a folder; name a file in it";
+  const auto folder = behind_links(file).parent_path();
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return "";
   return "the folder " + folder.string() + " does not exist; create it, or name another file";
 }
 

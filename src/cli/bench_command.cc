@@ -53,6 +53,10 @@ void print(const char* name, const run::Loss& loss) {
 int run_bench(const BenchArguments& arguments, Progressed& progressed) {
   run::Document document =
       run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
+  std::vector<UsedFile> files = used_files(document);
+  if (arguments.data) files.push_back({"--data", *arguments.data});
+  if (arguments.adapter) files.push_back({"--adapter", *arguments.adapter});
+  refuse_to_replace(arguments.json, files);
   if (arguments.ctx) document.training.ctx = *arguments.ctx;
   ProgressReporter reporter;
   for (const std::string& warning : document.warnings) reporter.warn(warning);

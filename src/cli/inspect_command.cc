@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
+#include "cli/terminal_text.h"
 #include "device/device.h"
 #include "run/model_context.h"
 #include "run/setup.h"
@@ -82,10 +83,28 @@ void add_tensors(const run::ModelContext& context, nlohmann::ordered_json& json)
   }
 }
 
+// Names in the file are its maker's.
+std::string text_of(const nlohmann::ordered_json& value) {
+  return without_controls(value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+void print(const nlohmann::ordered_json& json) {
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_object()) {
+      fmt::print("{:24} {}\n", key, text_of(value));
+      continue;
+    }
+    fmt::print("{}:\n", key);
+    for (const auto& [name, entry] : value.items())
+      fmt::print("  {:22} {}\n", without_controls(name), text_of(entry));
+  }
+}
+
 }  // namespace
 
 int run_inspect(const InspectArguments& arguments) {
   if (!arguments.common.model) fail(ErrorKind::config, "inspect needs --model FILE, as --model base.gguf");
+  refuse_to_replace(arguments.json, {{"the model", *arguments.common.model}});
   ProgressReporter reporter;
   const run::ModelContext context(*arguments.common.model);
   nlohmann::ordered_json json = describe(context, run::fingerprint_model(context, reporter));
@@ -95,18 +114,7 @@ int run_inspect(const InspectArguments& arguments) {
                     {"threads", default_threads()},
                     {"available_memory_bytes", available_bytes()}};
   reporter.clear();
-  if (prints_results(arguments.json)) {
-    for (const auto& [key, value] : json.items()) {
-      if (!value.is_object()) {
-        fmt::print("{:24} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
-        continue;
-      }
-      fmt::print("{}:\n", key);
-      for (const auto& [name, entry] : value.items()) {
-        fmt::print("  {:22} {}\n", name, entry.is_string() ? entry.get<std::string>() : entry.dump());
-      }
-    }
-  }
+  if (prints_results(arguments.json)) print(json);
   write_json(arguments.json, json);
   return 0;
 }

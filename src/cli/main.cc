@@ -1,10 +1,14 @@
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 
 #include "base/error.h"
 #include "base/memory_info.h"
 #include "cli/commands.h"
+#include "cli/terminal_text.h"
 
 namespace {
 
@@ -28,22 +32,41 @@ int exit_code(const retro::Error& error, const Progressed& progressed) {
   return progressed.started ? 1 : 2;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  Progressed progressed;
-  (void)retro::program_file_bytes();
+int run(int argc, char** argv, Progressed& progressed) {
+  const auto tell = [](const char* what) {
+    std::fprintf(stderr, "retrograd: %s\n", without_controls(what).c_str());
+  };
   try {
     return dispatch(parse_arguments(argc, argv), progressed);
   } catch (const retro::Error& error) {
-    std::fprintf(stderr, "retrograd: %s\n", error.what());
+    tell(error.what());
     return exit_code(error, progressed);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr,
-                 "retrograd: out of memory; `retrograd plan` shows what a run takes and what lowers it\n");
+    tell("out of memory; `retrograd plan` shows what a run takes and what lowers it");
     return 1;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "retrograd: %s\n", error.what());
+    tell(error.what());
     return 1;
   }
+}
+
+// What is still in the buffer is a result too: a full disk must not pass for success.
+bool results_are_out() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
+  const char* why = errno != 0 ? std::strerror(errno) : "an earlier write failed";
+  std::fprintf(stderr, "retrograd: standard output cannot be written, so that results are lost: %s\n", why);
+  return false;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A report that nobody can read any more stops no run.
+  std::signal(SIGPIPE, SIG_IGN);
+  Progressed progressed;
+  (void)retro::program_file_bytes();
+  const int code = run(argc, argv, progressed);
+  if (code != 0) return code;
+  errno = 0;
+  return results_are_out() ? 0 : 1;
 }
