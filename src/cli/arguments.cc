@@ -57,6 +57,17 @@ void add_json(CLI::App& app, std::optional<std::string>& json) {
 
 const CLI::Range kCount(int64_t{1}, int64_t{1} << 40);
 
+// CLI::Range lets nan through.
+CLI::Option* limit(CLI::Option* option, double low, double high) {
+  const auto check = [low, high](const std::string& text) {
+    double value = 0;
+    const bool good = CLI::detail::lexical_cast(text, value) && std::isfinite(value);
+    if (good && value >= low && value <= high) return std::string();
+    return fmt::format("'{}' is no number from {} to {}", text, low, high);
+  };
+  return option->check(check, fmt::format("from {} to {}", low, high));
+}
+
 CLI::App* add(CLI::App& app, const char* name, const char* what, const char* example) {
   CLI::App* command = app.add_subcommand(name, what);
   command->footer(std::string("\nExample:\n  ") + example);
@@ -68,8 +79,7 @@ void add_train(CLI::App& app, TrainArguments& a) {
   c->add_option("CONFIG", a.config, "run document (TOML)")->required();
   c->add_option("--resume", a.state, "continue from a checkpoint: the newest, or the one named")
       ->type_name("[CHECKPOINT]")
-      ->expected(0, 1)
-      ->each([&a](const std::string&) { a.resume = true; });
+      ->expected(0, 1);
   add_common(*c, a.common);
   add_json(*c, a.json);
   c->callback([c, &a] {
@@ -127,8 +137,8 @@ void add_chat(CLI::App& app, ChatArguments& a) {
   c->add_flag("--compare", a.compare, "show the base's answer and the adapter's");
   c->add_flag("--base-only", a.base_only, "leave the document's adapter out")->excludes(adapter);
   c->add_option("--system", a.system, "system prompt");
-  c->add_option("--temp", a.temperature, "temperature; 0 is greedy")->check(CLI::Range(0.0, 100.0));
-  c->add_option("--top-p", a.top_p, "nucleus sampling")->check(CLI::Range(0.0, 1.0));
+  limit(c->add_option("--temp", a.temperature, "temperature; 0 is greedy"), 0, 100);
+  limit(c->add_option("--top-p", a.top_p, "nucleus sampling"), 0, 1);
   c->add_option("--max-new-tokens", a.max_new_tokens, "longest answer")->check(kCount);
   c->add_option("--seed", a.seed, "seed of the sampling");
   c->add_option("--ctx", a.ctx, "longest conversation in tokens")->check(kCount);
@@ -157,10 +167,7 @@ void check_command(int argc, const char* const* argv) {
   }
 }
 
-}  // namespace
-
-Arguments parse_arguments(int argc, const char* const* argv) {
-  check_command(argc, argv);
+Arguments parse(int argc, const char* const* argv) {
   CLI::App app("retrograd trains LoRA adapters directly on GGUF models.", "retrograd");
   app.set_version_flag("--version", "retrograd 0.1.0");
   app.require_subcommand(1);
@@ -195,8 +202,6 @@ Arguments parse_arguments(int argc, const char* const* argv) {
          used.empty() ? "" : used.front()->get_name() + " ");
   }
   if (!memory.empty()) plan.memory = parse_bytes(memory);
-  if (plan.write && !plan.memory)
-    fail(ErrorKind::config, "--write goes with --memory, as --memory 8GiB --write");
   const std::string command = app.get_subcommands().front()->get_name();
   if (command == "train") return train;
   if (command == "new") return starter;
@@ -205,6 +210,35 @@ Arguments parse_arguments(int argc, const char* const* argv) {
   if (command == "bench") return bench;
   if (command == "chat") return chat;
   return inspect;
+}
+
+// What no option can tell on its own.
+void check(const Arguments& arguments) {
+  const auto check_device = [](const auto& command) {
+    if constexpr (requires { command.common; }) {
+      if (command.common.device == "gpu")
+        fail(ErrorKind::config, "--device gpu: this build has no GPU device yet; use --device cpu");
+    }
+  };
+  std::visit(check_device, arguments);
+  const auto* plan = std::get_if<PlanArguments>(&arguments);
+  if (plan != nullptr && plan->write && !plan->memory)
+    fail(ErrorKind::config, "--write goes with --memory, as --memory 8GiB --write");
+  const auto* chat = std::get_if<ChatArguments>(&arguments);
+  if (chat != nullptr && chat->common.model && chat->target.extension() != ".toml") {
+    fail(ErrorKind::config,
+         "chat {} --model {}: --model stands in for the model of a run document (.toml); name one model",
+         chat->target.string(), chat->common.model->string());
+  }
+}
+
+}  // namespace
+
+Arguments parse_arguments(int argc, const char* const* argv) {
+  check_command(argc, argv);
+  Arguments arguments = parse(argc, argv);
+  check(arguments);
+  return arguments;
 }
 
 int64_t parse_bytes(const std::string& text) {

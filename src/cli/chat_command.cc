@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/line_reader.h"
 #include "cli/progress.h"
+#include "cli/terminal_text.h"
 #include "model/adapter.h"
 #include "run/chat_session.h"
 #include "run/document.h"
@@ -34,7 +35,7 @@ ChatTarget resolve(const ChatArguments& arguments) {
     target.threads = document.training.threads;
     target.adapter = document.output.path;
   } else {
-    target.model = arguments.common.model.value_or(arguments.target);
+    target.model = arguments.target;
   }
   if (arguments.adapter) target.adapter = arguments.adapter;
   if (arguments.base_only) target.adapter.reset();
@@ -47,18 +48,20 @@ ChatTarget resolve(const ChatArguments& arguments) {
   return target;
 }
 
-void say(run::ChatSession& session, const std::string& message, const char* name) {
-  if (name != nullptr) fmt::print("{}: ", name);
-  const run::AnswerEnd end = session.answer(message, [](std::string_view text) {
-    fmt::print("{}", text);
-    std::fflush(stdout);
-  });
-  fmt::print("\n");
-  std::fflush(stdout);
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fflush(stdout) != 0) fail(ErrorKind::io, "standard output cannot be written");
+}
+
+void say(run::ChatSession& session, const std::string& message, const char* name, run::Reporter& reporter) {
+  if (name != nullptr) print(fmt::format("{}: ", name));
+  const run::AnswerEnd end =
+      session.answer(message, [](std::string_view text) { print(without_controls(text)); });
+  print("\n");
   const std::string whose = name == nullptr ? "" : fmt::format("{}: ", name);
-  if (end == run::AnswerEnd::max_new_tokens) fmt::print(stderr, "({}cut at --max-new-tokens)\n", whose);
+  if (end == run::AnswerEnd::max_new_tokens) reporter.note(fmt::format("({}cut at --max-new-tokens)", whose));
   if (end == run::AnswerEnd::context_full)
-    fmt::print(stderr, "({}cut: --ctx is full; /reset starts anew)\n", whose);
+    reporter.note(fmt::format("({}cut: --ctx is full; /reset starts anew)", whose));
   if (end == run::AnswerEnd::interrupted) fail(ErrorKind::interrupted, "interrupted");
 }
 
@@ -68,27 +71,28 @@ bool unknown_command(const std::string& line) {
          line.find_first_not_of("abcdefghijklmnopqrstuvwxyz", 1) == std::string::npos;
 }
 
-void converse(run::ChatSession* base, run::ChatSession* adapted) {
+void converse(run::ChatSession* base, run::ChatSession* adapted, run::Reporter& reporter) {
   const bool both = base != nullptr && adapted != nullptr;
   while (const auto line = read_line("> ")) {
     if (*line == "/exit") return;
     if (*line == "/reset") {
       if (base != nullptr) base->reset();
       if (adapted != nullptr) adapted->reset();
-      fmt::print(stderr, "(a new conversation)\n");
+      reporter.note("(a new conversation)");
       continue;
     }
     if (line->find_first_not_of(" \t") == std::string::npos) continue;
     if (unknown_command(*line)) {
-      fmt::print(stderr, "(no command {}; there are /reset and /exit)\n", *line);
+      reporter.note(fmt::format("(no command {}; there are /reset and /exit)", *line));
       continue;
     }
     try {
-      if (base != nullptr) say(*base, *line, both ? "base" : nullptr);
-      if (adapted != nullptr) say(*adapted, *line, both ? "adapter" : nullptr);
+      if (base != nullptr) say(*base, *line, both ? "base" : nullptr, reporter);
+      if (adapted != nullptr) say(*adapted, *line, both ? "adapter" : nullptr, reporter);
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::interrupted) throw;
-      fmt::print(stderr, "{}\n", error.what());
+      // What does not fit is told and the conversation goes on.
+      if (error.kind() != ErrorKind::data) throw;
+      reporter.note(error.what());
     }
   }
   if (run::interrupted()) fail(ErrorKind::interrupted, "interrupted");
@@ -118,11 +122,11 @@ int run_chat(const ChatArguments& arguments, Progressed& progressed) {
                       arguments.seed.value_or(std::random_device()())};
   options.max_new_tokens = arguments.max_new_tokens;
   const int64_t longest = context.model.hyperparameters().context_length;
-  options.ctx = static_cast<int32_t>(arguments.ctx.value_or(std::min<int64_t>(2048, longest)));
-  if (options.ctx > longest) {
-    fail(ErrorKind::config, "--ctx {}: the model's context is {} tokens; give at most that", options.ctx,
-         longest);
+  const int64_t ctx = arguments.ctx.value_or(std::min<int64_t>(2048, longest));
+  if (ctx > longest) {
+    fail(ErrorKind::config, "--ctx {}: the model's context is {} tokens; give at most that", ctx, longest);
   }
+  options.ctx = static_cast<int32_t>(ctx);
   options.system = arguments.system.value_or("");
 
   const auto device = device::make_cpu_device(target.threads);
@@ -133,7 +137,7 @@ int run_chat(const ChatArguments& arguments, Progressed& progressed) {
   if (adapter) adapted = std::make_unique<run::ChatSession>(context, *device, &adapter->adapter, options);
   progressed.started = true;
   const run::InterruptGuard guard;
-  converse(base.get(), adapted.get());
+  converse(base.get(), adapted.get(), reporter);
   return 0;
 }
 
