@@ -47,7 +47,8 @@ void advise(const PlanArguments& arguments, const run::Document& document,
   const auto changes = fit->changes(document);
   for (const auto& [key, value] : changes) json["changes"][key] = value;
   if (!arguments.write || changes.empty()) return;
-  write_file(arguments.config, run::with_training_keys(read_file(arguments.config), changes));
+  const std::filesystem::path file = behind_links(arguments.config);
+  write_file(file, run::with_training_keys(read_file(file), arguments.config.string(), changes));
   if (print) fmt::print("wrote {} into {}\n", text_of(changes), arguments.config.string());
 }
 

@@ -1,9 +1,12 @@
 #include "run/levers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
+#include <string_view>
 
 #include "base/error.h"
+#include "run/toml_file.h"
 
 namespace retro::run {
 
@@ -18,6 +21,86 @@ void apply(Document& document, const LeverSetting& setting) {
   document.training.gradient_accumulation = setting.gradient_accumulation;
   document.training.gradient_checkpointing = setting.gradient_checkpointing;
   document.training.checkpoint_dtype = setting.checkpoint_dtype;
+}
+
+using Changes = std::vector<std::pair<std::string, std::string>>;
+
+std::string_view trimmed(std::string_view line) {
+  const size_t begin = line.find_first_not_of(" \t");
+  return begin == std::string_view::npos ? std::string_view() : line.substr(begin);
+}
+
+// "[training]", "[ training ]  # as it was".
+bool opens_training(std::string_view line) {
+  constexpr std::string_view kName = "training";
+  line = trimmed(line);
+  if (!line.starts_with('[')) return false;
+  line = trimmed(line.substr(1));
+  return line.starts_with(kName) && trimmed(line.substr(kName.size())).starts_with(']');
+}
+
+bool sets(std::string_view line, std::string_view key) {
+  line = trimmed(line);
+  return line.starts_with(key) && trimmed(line.substr(key.size())).starts_with('=');
+}
+
+// Knows the usual spelling alone; what came out is to be checked.
+std::string edit_training(const std::string& toml, const Changes& changes) {
+  std::vector<std::string> lines;
+  std::istringstream in(toml);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  auto header = std::find_if(lines.begin(), lines.end(), opens_training);
+  if (header == lines.end()) {
+    lines.emplace_back("");
+    header = lines.insert(lines.end(), "[training]");
+  }
+  const auto section = header - lines.begin();
+  const std::string line_end = header->ends_with('\r') ? "\r" : "";
+  auto next = section + 1;  // where a key goes that is not there yet
+  for (const auto& [key, value] : changes) {
+    const auto end = std::find_if(lines.begin() + section + 1, lines.end(),
+                                  [](const std::string& line) { return trimmed(line).starts_with('['); });
+    const auto at = std::find_if(lines.begin() + section + 1, end,
+                                 [&](const std::string& line) { return sets(line, key); });
+    std::string text = key;
+    text.append(" = ").append(value);
+    if (at == end) {
+      lines.insert(lines.begin() + next++, text.append(line_end));
+      continue;
+    }
+    const size_t comment = at->find('#');  // none of these keys' values has one
+    *at = comment == std::string::npos ? text.append(line_end) : text.append("  ").append(*at, comment);
+  }
+  std::string out;
+  for (const std::string& line : lines) out.append(line).append("\n");
+  return out;
+}
+
+// In value; where they stand does not matter.
+bool same(const TomlValue& a, const TomlValue& b) {
+  if (a.kind != b.kind || a.boolean != b.boolean || a.integer != b.integer || a.string != b.string)
+    return false;
+  if (a.real != b.real && !(std::isnan(a.real) && std::isnan(b.real))) return false;
+  return std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same) &&
+         std::equal(
+             a.entries.begin(), a.entries.end(), b.entries.begin(), b.entries.end(),
+             [](const TomlEntry& x, const TomlEntry& y) { return x.key == y.key && same(x.value, y.value); });
+}
+
+// The value at `key`, made where there is none.
+TomlValue& entry(TomlValue& table, const std::string& key) {
+  const auto at = std::find_if(table.entries.begin(), table.entries.end(),
+                               [&](const TomlEntry& known) { return known.key >= key; });
+  if (at != table.entries.end() && at->key == key) return at->value;
+  return table.entries.insert(at, TomlEntry{key, {}, {}})->value;
+}
+
+TomlValue with_values(TomlValue root, const Changes& changes) {
+  TomlValue& training = entry(root, "training");
+  for (const auto& [key, value] : changes) {
+    entry(training, key) = parse_toml("value = " + value, key).entries.front().value;
+  }
+  return root;
 }
 
 }  // namespace
@@ -73,44 +156,22 @@ std::optional<LeverSetting> first_fit(const std::vector<LeverSetting>& settings,
   return at == settings.end() ? std::nullopt : std::optional(*at);
 }
 
-std::string with_training_keys(const std::string& toml,
+std::string with_training_keys(const std::string& toml, const std::string& file,
                                const std::vector<std::pair<std::string, std::string>>& changes) {
-  std::vector<std::string> lines;
-  std::istringstream in(toml);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  const auto trimmed = [](const std::string& line) {
-    const size_t begin = line.find_first_not_of(" \t");
-    return begin == std::string::npos ? std::string() : line.substr(begin);
-  };
-  auto header = std::find_if(lines.begin(), lines.end(), [&](const std::string& line) {
-    return trimmed(line).starts_with("[training]");
-  });
-  if (header == lines.end()) {
-    lines.emplace_back("");
-    header = lines.insert(lines.end(), "[training]");
+  std::string text = edit_training(toml, changes);
+  try {
+    if (same(parse_toml(text, file), with_values(parse_toml(toml, file), changes))) return text;
+  } catch (const Error&) {
+    // A section or key that the edit did not recognize now stands there twice.
   }
-  const auto section = static_cast<size_t>(header - lines.begin());
+  std::string keys;
   for (const auto& [key, value] : changes) {
-    size_t at = section + 1;
-    while (at < lines.size() && !trimmed(lines[at]).starts_with("[")) {
-      const std::string line = trimmed(lines[at]);
-      const size_t after =
-          line.starts_with(key) ? line.find_first_not_of(" \t", key.size()) : std::string::npos;
-      if (after != std::string::npos && line[after] == '=') break;
-      ++at;
-    }
-    const bool found = at < lines.size() && !trimmed(lines[at]).starts_with("[");
-    const std::string text = key + " = " + value;
-    if (found) {
-      const size_t comment = lines[at].find('#');  // none of these keys' values has one
-      lines[at] = text + (comment == std::string::npos ? "" : "  " + lines[at].substr(comment));
-    } else {
-      lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(section) + 1, text);
-    }
+    keys.append(keys.empty() ? "" : ", ").append(key).append(" = ").append(value);
   }
-  std::string out;
-  for (const std::string& line : lines) out += line + "\n";
-  return out;
+  fail(ErrorKind::config,
+       "{}: [training] is not written as a plain section with plain keys, and nothing was changed; set by "
+       "hand: {}",
+       file, keys);
 }
 
 }  // namespace retro::run

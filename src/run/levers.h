@@ -32,8 +32,9 @@ std::vector<LeverSetting> lever_settings(const Document& document, const ModelCo
 /// The first that fits `bytes`; none when none does.
 std::optional<LeverSetting> first_fit(const std::vector<LeverSetting>& settings, int64_t bytes);
 
-/// The text of a document with keys of [training] set, comments and order kept.
-std::string with_training_keys(const std::string& toml,
+/// The text of a document with keys of [training] set, comments and order kept. Throws Error(config) with the
+/// keys to set by hand where the section is written in a way that the edit would break; `file` names it.
+std::string with_training_keys(const std::string& toml, const std::string& file,
                                const std::vector<std::pair<std::string, std::string>>& changes);
 
 }  // namespace retro::run
