@@ -22,7 +22,13 @@ data::DataFile open_examples(const BenchArguments& arguments, const run::Documen
   if (arguments.format != "auto")
     format = arguments.format == "text" ? data::FileFormat::text : data::FileFormat::chat;
   if (arguments.data) return {*arguments.data, format};
-  return {document.evaluation ? document.evaluation->data : document.sft.data, format};
+  if (document.evaluation) return {document.evaluation->data, format};
+  // sft.data_format is that of the training data alone.
+  if (!format && document.sft.data_format) {
+    format =
+        *document.sft.data_format == run::DataFormat::text ? data::FileFormat::text : data::FileFormat::chat;
+  }
+  return {document.sft.data, format};
 }
 
 nlohmann::ordered_json to_json(const run::Loss& loss) {

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/memory_info.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "run/levers.h"
 #include "run/setup.h"
 #include "run/starter.h"
@@ -17,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // The levers that fit this machine for records as long as ctx.
-void fit_levers(run::StarterOptions& options, const NewArguments& arguments, const fs::path& document_path) {
+void fit_levers(run::StarterOptions& options, const NewArguments& arguments, const fs::path& document_path,
+                run::Reporter& reporter) {
   const run::ModelContext context(*arguments.common.model);
   options.ctx = std::min<int64_t>(options.ctx, context.model.hyperparameters().context_length);
   options.micro_batch = options.ctx;
@@ -25,8 +27,16 @@ void fit_levers(run::StarterOptions& options, const NewArguments& arguments, con
       run::parse_document(run::starter_document(arguments.algorithm, options), document_path);
   const auto settings =
       run::lever_settings(document, context, run::single_record(static_cast<int32_t>(options.ctx)));
-  const auto fit = run::first_fit(settings, available_bytes());
+  const int64_t available = available_bytes();
+  const auto fit = run::first_fit(settings, available);
   const run::LeverSetting& chosen = fit ? *fit : settings.back();
+  if (!fit) {
+    reporter.warn(
+        fmt::format("no setting of the memory levers fits the {} that are available: the smallest, which is "
+                    "written, takes {}; "
+                    "lower training.ctx, or take a smaller model",
+                    format_bytes(available), format_bytes(chosen.bytes)));
+  }
   options.micro_batch = chosen.micro_batch;
   options.gradient_accumulation = chosen.gradient_accumulation;
   options.gradient_checkpointing = chosen.gradient_checkpointing;
@@ -48,13 +58,14 @@ int run_new(const NewArguments& arguments) {
   const auto relative = [&](const fs::path& path) {
     return fs::absolute(path).lexically_normal().lexically_proximate(folder.lexically_normal()).string();
   };
+  ProgressReporter reporter;
   run::StarterOptions options;
   if (arguments.data) options.data = relative(*arguments.data);
   if (arguments.data && !fs::exists(*arguments.data))
-    fmt::print(stderr, "warning: {} is not there yet\n", arguments.data->string());
+    reporter.warn(fmt::format("{} is not there yet", arguments.data->string()));
   if (arguments.common.model) {
     options.model = relative(*arguments.common.model);
-    fit_levers(options, arguments, fs::absolute(out));
+    fit_levers(options, arguments, fs::absolute(out), reporter);
   }
   const std::string text = run::starter_document(arguments.algorithm, options);
   if (!arguments.out) {
