@@ -25,8 +25,8 @@ void fit_levers(run::StarterOptions& options, const NewArguments& arguments, con
   options.micro_batch = options.ctx;
   const run::Document document =
       run::parse_document(run::starter_document(arguments.algorithm, options), document_path);
-  const auto settings =
-      run::lever_settings(document, context, run::single_record(static_cast<int32_t>(options.ctx)));
+  const auto settings = run::lever_settings(
+      document, context, run::single_record(static_cast<int32_t>(options.ctx)), run::program_bytes());
   const int64_t available = available_bytes();
   const auto fit = run::first_fit(settings, available);
   const run::LeverSetting& chosen = fit ? *fit : settings.back();

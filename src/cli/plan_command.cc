@@ -63,17 +63,15 @@ int run_plan(const PlanArguments& arguments) {
   const run::DataFiles files = run::open_data(document);
   const run::ModelContext context = run::open_model(document);
   run::warn_of_long_context(document, context, reporter);
-  const auto records = run::record_options(document);
-  const data::Records training = run::tokenize(files.train, context, records, reporter);
-  std::optional<data::Records> evaluation;
-  if (files.evaluation) {
-    evaluation = run::tokenize(*files.evaluation, context, records, reporter);
-  }
-  const run::Workload workload = run::make_workload(document, training, evaluation ? &*evaluation : nullptr);
+  const run::RunRecords records = run::load_records(files, document, context, reporter);
+  const run::Workload workload = run::make_workload(
+      document, records.training, records.evaluation ? &*records.evaluation : nullptr, reporter);
+  const int64_t program_bytes = run::program_bytes();
   const model::AdapterLayout layout = run::adapter_layout(document, context);
   const auto plan = engine::plan_engine(context.model, &layout, run::engine_options(document, workload));
-  const run::MemoryPlan memory = run::plan_memory(
-      context, plan, &layout, run::optimizer_options(document).kind, document.training.threads);
+  const run::MemoryPlan memory =
+      run::plan_memory(context, plan, &layout, run::optimizer_options(document).kind,
+                       document.training.threads, program_bytes);
   reporter.clear();
 
   nlohmann::ordered_json json;
@@ -87,7 +85,8 @@ int run_plan(const PlanArguments& arguments) {
     for (const auto& part : memory.parts) fmt::print("{:>11}  {}\n", format_bytes(part.bytes), part.name);
     fmt::print("{:>11}  in all, at the peak\n", format_bytes(memory.total()));
   }
-  if (arguments.memory) advise(arguments, document, run::lever_settings(document, context, workload), json);
+  if (arguments.memory)
+    advise(arguments, document, run::lever_settings(document, context, workload, program_bytes), json);
   write_json(arguments.json, json);
   return 0;
 }

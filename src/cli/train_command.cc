@@ -36,12 +36,15 @@ int run_train(const TrainArguments& arguments, Progressed& progressed) {
   if (prints_results(arguments.json)) {
     std::string figures;
     for (const auto& [name, value] : result.metrics) figures += fmt::format(", {} {:.4f}", name, value);
+    const std::string wrote = result.output.empty() ? "nothing" : result.output.string();
     const std::string best = result.best ? ", best evaluation in " + result.best->string() : std::string();
     if (result.tokens_per_second > 0) figures += fmt::format(", {:.0f} tok/s", result.tokens_per_second);
     fmt::print("{}: {} {}{}, peak memory {}; wrote {}{}{}\n", result.interrupted ? "interrupted" : "done",
                result.steps, result.steps == 1 ? "step" : "steps", figures,
-               format_bytes(result.peak_rss_bytes), result.output.string(), best,
-               result.interrupted && document.checkpoint ? "; train with --resume goes on" : "");
+               format_bytes(result.peak_rss_bytes), wrote, best,
+               result.interrupted && document.checkpoint && !result.output.empty()
+                   ? "; train with --resume goes on"
+                   : "");
   }
   write_json(arguments.json, json);
   return result.interrupted ? 130 : 0;

@@ -45,7 +45,10 @@ struct NumberArray {
   ValueType element;
   std::span<const std::byte> bytes;
 
-  size_t size() const { return bytes.size() / type_bytes(element); }
+  size_t size() const {
+    const size_t width = type_bytes(element);
+    return width == 0 ? 0 : bytes.size() / width;
+  }
 };
 
 using StringArray = std::vector<std::string_view>;

@@ -106,8 +106,8 @@ ValueId Backward::scratch(const std::string& name, int64_t width) {
   return static_cast<ValueId>(program_.values.size()) - 1;
 }
 
-void Backward::emit(Operation operation, std::vector<ValueId> in, std::vector<ValueId> out) {
-  program_.nodes.push_back({std::move(operation), std::move(in), std::move(out)});
+void Backward::emit(const Operation& operation, std::vector<ValueId> in, std::vector<ValueId> out) {
+  program_.nodes.push_back({operation, std::move(in), std::move(out)});
 }
 
 void Backward::run_segment(size_t begin, size_t end) {

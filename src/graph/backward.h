@@ -32,7 +32,7 @@ class Backward {
   /// The gradient of `x` starts as the gradient of `y`, in the same memory.
   void share_gradient(ValueId x, ValueId y);
   ValueId scratch(const std::string& name, int64_t cols);
-  void emit(Operation operation, std::vector<ValueId> in, std::vector<ValueId> out);
+  void emit(const Operation& operation, std::vector<ValueId> in, std::vector<ValueId> out);
   int64_t cols(ValueId v) const { return program_.values[static_cast<size_t>(v)].cols; }
   bool keeps_carry_gradients() const { return options_.keep_carry_gradients; }
   const Graph& graph() const { return graph_; }

@@ -4,9 +4,10 @@
 
 namespace retro::graph {
 
-ValueId Builder::emit(Operation operation, std::vector<ValueId> in, const std::string& name, int64_t width) {
+ValueId Builder::emit(const Operation& operation, std::vector<ValueId> in, const std::string& name,
+                      int64_t width) {
   const ValueId out = graph_.add_value(name, width);
-  graph_.nodes.push_back({std::move(operation), std::move(in), {out}});
+  graph_.nodes.push_back({operation, std::move(in), {out}});
   return out;
 }
 

@@ -40,7 +40,7 @@ class Builder {
 
  private:
   int64_t cols(ValueId v) const { return graph_.values[static_cast<size_t>(v)].cols; }
-  ValueId emit(Operation operation, std::vector<ValueId> in, const std::string& name, int64_t cols);
+  ValueId emit(const Operation& operation, std::vector<ValueId> in, const std::string& name, int64_t cols);
 
   RankOf rank_of_;
   Graph graph_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -62,7 +63,7 @@ void compare_written(const std::filesystem::path& path, const Adapter& adapter) 
     const std::vector<float> found = decode(*tensor);
     return std::equal(values.begin(), values.end(), found.begin(), [&](float expected, float read) {
       const float stored = dtype == DType::F16 ? tensor::f16_to_f32(tensor::f32_to_f16(expected)) : expected;
-      return std::memcmp(&stored, &read, sizeof(float)) == 0;
+      return std::bit_cast<uint32_t>(stored) == std::bit_cast<uint32_t>(read);
     });
   };
   for (const LoraTarget& target : adapter.layout.targets) {

@@ -110,4 +110,19 @@ AdapterLayout choose_targets(const Model& model, std::span<const std::string> pa
   return layout;
 }
 
+AdapterLayout named_targets(const Model& model, std::span<const std::pair<std::string, int32_t>> ranks,
+                            float alpha, tensor::DType dtype) {
+  const auto matrices = model.block_matrices();
+  AdapterLayout layout;
+  layout.alpha = alpha;
+  layout.dtype = dtype;
+  for (const auto& [name, rank] : ranks) {
+    const auto at = std::find_if(matrices.begin(), matrices.end(),
+                                 [&name = name](const gguf::Tensor* tensor) { return tensor->name == name; });
+    if (at == matrices.end() || rank < 1) fail(ErrorKind::model, "the model has no block matrix '{}'", name);
+    layout.add(name, rank, (*at)->cols(), (*at)->rows());
+  }
+  return layout;
+}
+
 }  // namespace retro::model

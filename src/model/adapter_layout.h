@@ -42,6 +42,11 @@ class Model;
 AdapterLayout choose_targets(const Model& model, std::span<const std::string> patterns, int32_t rank,
                              float alpha, tensor::DType dtype);
 
+/// Targets named one by one with their ranks, as a checkpoint keeps them. Throws Error(model) for a name that
+/// is no block matrix.
+AdapterLayout named_targets(const Model& model, std::span<const std::pair<std::string, int32_t>> ranks,
+                            float alpha, tensor::DType dtype);
+
 /// Whether `text` matches `pattern`, where `*` stands for any characters and `?` for one.
 bool matches(std::string_view pattern, std::string_view text);
 

@@ -23,7 +23,7 @@ Manifest read_manifest(const fs::path& folder) {
   if (!fs::exists(path, error)) {
     fail(ErrorKind::io, "{}: has no {}: it was not written to its end", folder.string(), kManifestName);
   }
-  const Manifest manifest = parse_manifest(read_file(path, kManifestLimit), path.string());
+  Manifest manifest = parse_manifest(read_file(path, kManifestLimit), path.string());
   const auto step = step_of_state(folder);
   if (step && *step != manifest.step) {
     fail(ErrorKind::io, "{}: is of step {}, not of the step its folder names", path.string(), manifest.step);

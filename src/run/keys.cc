@@ -74,7 +74,7 @@ constexpr double kMany = 1e12;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Bounds kPositive{.low = 0, .low_open = true};
 constexpr Bounds kNotNegative{.low = 0};
-constexpr Bounds kBelowOne{.low = 0, .high = 1, .high_open = true};
+constexpr Bounds kBelowOne{.low = 0, .high = 0.9999999};  // 1 - 1e-8 is 1 as an f32
 constexpr Bounds kCount{.low = 1, .high = kMany};
 // A longer context than any model has; keeps every product of sizes far from overflow.
 constexpr double kLongestContext = 1 << 24;
@@ -124,7 +124,7 @@ std::vector<Key> make_keys() {
 
       {"lora", "output", path, put<&D::output, &OutputSection::path>, "\"adapter.gguf\""},
       {"lora", "rank", integer, put<&D::lora, &L::rank>, "8", {.low = 1, .high = 65536}},
-      {"lora", "alpha", real, put<&D::lora, &L::alpha>, "16.0", kPositive},
+      {"lora", "alpha", real, put<&D::lora, &L::alpha>, "16.0", {.low = 0, .high = 1e30, .low_open = true}},
       {"lora", "seed", integer, put<&D::lora, &L::seed>, "42", kNotNegative},
       {"lora", "targets", names, put<&D::lora, &L::targets>, "[\"q\", \"v\"]"},
       {"lora", "dtype", choice, put<&D::lora, &L::dtype>, "\"f16\"", {}, {"f16", "f32"}},
@@ -146,7 +146,7 @@ std::vector<Key> make_keys() {
        {},
        {"adamw", "sgd"},
        {"muon", "gefen", "adamw8bit"}},
-      {"training", "lr", real, put<&D::training, &T::lr>, "1e-4", kPositive},
+      {"training", "lr", real, put<&D::training, &T::lr>, "1e-4", {.low = 0, .high = 1e30, .low_open = true}},
       {"training",
        "lr_scheduler",
        choice,
@@ -228,7 +228,7 @@ std::vector<Key> make_keys() {
 
       {"optimizer.adamw", "beta1", real, put<&D::optimizer, &O::beta1>, "0.9", kBelowOne},
       {"optimizer.adamw", "beta2", real, put<&D::optimizer, &O::beta2>, "0.999", kBelowOne},
-      {"optimizer.adamw", "eps", real, put<&D::optimizer, &O::eps>, "1e-8", kPositive},
+      {"optimizer.adamw", "eps", real, put<&D::optimizer, &O::eps>, "1e-8", {.low = 1e-30, .high = 1}},
 
       {"evaluation", "data", path, put<&D::evaluation, &E::data>, "\"heldout.jsonl\""},
       {"evaluation", "every_iterations", integer, put<&D::evaluation, &E::every_iterations>, "1", kCount},

@@ -119,7 +119,7 @@ std::vector<std::pair<std::string, std::string>> LeverSetting::changes(const Doc
 }
 
 std::vector<LeverSetting> lever_settings(const Document& document, const ModelContext& context,
-                                         const Workload& workload) {
+                                         const Workload& workload, int64_t program_bytes) {
   constexpr int64_t kSmallestPass = 16;
   const TrainingSection& t = document.training;
   const model::AdapterLayout layout = adapter_layout(document, context);
@@ -143,9 +143,9 @@ std::vector<LeverSetting> lever_settings(const Document& document, const ModelCo
     Document changed = document;
     apply(changed, setting);
     const auto plan = engine::plan_engine(context.model, &layout, engine_options(changed, workload));
-    setting.bytes =
-        plan_memory(context, plan, &layout, optimizer_options(document).kind, document.training.threads)
-            .total();
+    setting.bytes = plan_memory(context, plan, &layout, optimizer_options(document).kind,
+                                document.training.threads, program_bytes)
+                        .total();
   }
   return settings;
 }

@@ -25,9 +25,10 @@ struct LeverSetting {
 };
 
 /// The settings in order: first the document's own, then each lever pulled further. The product of
-/// micro_batch and gradient_accumulation, and so the gradient, stays the same.
+/// micro_batch and gradient_accumulation, and so the gradient, stays the same. `program_bytes`: as
+/// plan_memory takes it.
 std::vector<LeverSetting> lever_settings(const Document& document, const ModelContext& context,
-                                         const Workload& workload);
+                                         const Workload& workload, int64_t program_bytes);
 
 /// The first that fits `bytes`; none when none does.
 std::optional<LeverSetting> first_fit(const std::vector<LeverSetting>& settings, int64_t bytes);

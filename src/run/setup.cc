@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory_info.h"
 #include "model/adapter.h"
+#include "run/interrupt.h"
 #include "run/levers.h"
 
 namespace retro::run {
@@ -89,6 +90,7 @@ std::string fingerprint_model(const ModelContext& context, Reporter& reporter) {
   return context.model.file().fingerprint([&](uint64_t done, uint64_t total) {
     reporter.progress("reading the model", static_cast<int64_t>(done >> 20),
                       static_cast<int64_t>(total >> 20), "MiB");
+    if (interrupted()) fail(ErrorKind::interrupted, "interrupted");
   });
 }
 
@@ -98,7 +100,8 @@ int64_t MemoryPlan::total() const {
 }
 
 MemoryPlan plan_memory(const ModelContext& context, const engine::EnginePlan& plan,
-                       const model::AdapterLayout* layout, engine::OptimizerKind optimizer, int threads) {
+                       const model::AdapterLayout* layout, engine::OptimizerKind optimizer, int threads,
+                       int64_t program_bytes) {
   MemoryPlan memory;
   memory.parts.push_back(
       {"model, mapped from its file", static_cast<int64_t>(context.model.file().tensor_bytes())});
@@ -113,18 +116,24 @@ MemoryPlan plan_memory(const ModelContext& context, const engine::EnginePlan& pl
   }
   memory.parts.insert(memory.parts.end(), plan.parts.begin(), plan.parts.end());
   memory.parts.push_back({"kernel scratch", device::cpu_scratch_bytes(threads)});
-  memory.parts.push_back({"program, vocabulary and data", anonymous_bytes() + program_file_bytes()});
+  memory.parts.push_back({"program, vocabulary and data", program_bytes});
   return memory;
 }
 
+int64_t program_bytes() {
+  return anonymous_bytes() + program_file_bytes();
+}
+
 void check_fits(const Document& document, const ModelContext& context, const MemoryPlan& plan,
-                const Workload& workload) {
+                const Workload& workload, int64_t program_bytes) {
   const int64_t resident = anonymous_bytes();
   const int64_t available = available_bytes() + resident;
   if (plan.total() <= available) return;
-  const auto fit = first_fit(lever_settings(document, context, workload), available);
+  const auto fit = first_fit(lever_settings(document, context, workload, program_bytes), available);
   std::string advice =
-      "no setting of the memory levers fits; a smaller model or a machine with more memory would";
+      "no setting of the memory levers fits; a lower lora.rank, a smaller model or a machine with more "
+      "memory "
+      "would";
   if (fit) {
     advice = "set in [training]:";
     for (const auto& [key, value] : fit->changes(document)) advice += fmt::format(" {} = {};", key, value);

@@ -43,10 +43,14 @@ struct MemoryPlan {
 };
 
 MemoryPlan plan_memory(const ModelContext& context, const engine::EnginePlan& plan,
-                       const model::AdapterLayout* layout, engine::OptimizerKind optimizer, int threads);
+                       const model::AdapterLayout* layout, engine::OptimizerKind optimizer, int threads,
+                       int64_t program_bytes);
+
+/// What the process holds now beside the mapped model; asked before adapter and engine are made.
+int64_t program_bytes();
 
 /// Throws Error(config) with the levers to pull, in their order, when `plan` does not fit what is available.
 void check_fits(const Document& document, const ModelContext& context, const MemoryPlan& plan,
-                const Workload& workload);
+                const Workload& workload, int64_t program_bytes);
 
 }  // namespace retro::run

@@ -54,17 +54,13 @@ TrainResult train(const Document& document, const TrainOptions& options, Reporte
   const DataFiles files = open_data(document);
   const ModelContext context = open_model(document);
   warn_of_long_context(document, context, reporter);
-  const data::RecordOptions records = record_options(document);
-  data::Records training = tokenize(files.train, context, records, reporter);
-  std::optional<data::Records> evaluation;
-  if (files.evaluation) {
-    evaluation = tokenize(*files.evaluation, context, records, reporter);
-    if (document.evaluation->max_examples) thin_out(*evaluation, *document.evaluation->max_examples);
-  }
-  Trainer trainer(document, context, std::move(training), std::move(evaluation), reporter);
-  if (resume) trainer.resume(load_checkpoint(find_checkpoint(document, options)));
+  RunRecords records = load_records(files, document, context, reporter);
+  std::optional<LoadedCheckpoint> checkpoint;
+  if (resume) checkpoint = load_checkpoint(find_checkpoint(document, options));
+  Trainer trainer(document, context, std::move(records), checkpoint ? &*checkpoint : nullptr, reporter);
+  checkpoint.reset();
   if (options.on_start) options.on_start();
-  return trainer.run(resume);
+  return trainer.run();
 }
 
 }  // namespace retro::run

@@ -25,7 +25,7 @@ struct TrainResult {
   std::map<std::string, double> metrics;  // the final figures by name, as "train/loss"
   double tokens_per_second = 0;
   int64_t peak_rss_bytes = 0;
-  std::filesystem::path output;
+  std::filesystem::path output;  // empty: interrupted before the first step, nothing was written
   std::optional<std::filesystem::path> best;
 };
 

@@ -4,10 +4,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace retro::run {
 
+/// What adapter the weights of a checkpoint are of; `lora.init_adapter` may be gone when they are taken up.
+struct AdapterShape {
+  double alpha = 0;
+  std::string dtype;
+  std::vector<std::pair<std::string, int32_t>> ranks;  // target and rank, in the order of the weights
+};
+
 struct TrainState {
+  AdapterShape adapter;
   int64_t epoch = 0;          // the epoch in progress, from 0
   int64_t step_in_epoch = 0;  // steps of it that are done
   int64_t step = 0;           // optimizer steps in all
@@ -21,7 +31,6 @@ struct TrainState {
   int64_t best_step = 0;
   int64_t evaluations_without_gain = 0;
   bool evaluation_due = false;  // the epoch's steps are done, its evaluation is not
-  bool finished = false;
 
   /// Doubles keep every bit.
   std::string to_json() const;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/det_math.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/memory_info.h"
 #include "model/adapter.h"
@@ -25,60 +25,105 @@ algo::ScheduleKind to_kind(Schedule schedule) {
                                         : algo::ScheduleKind::constant;
 }
 
-void require_folder(const Document& document, std::string_view key, const std::filesystem::path& file) {
-  const auto folder = file.parent_path();
-  if (folder.empty() || std::filesystem::is_directory(folder)) return;
-  fail(ErrorKind::config, "{}: the folder '{}' does not exist; create it, or name another file",
-       place(document, key), folder.string());
+// Refuses a path that the end of the run could not write, by the errors that a writer would meet.
+void check_writable(const Document& document, std::string_view key, const std::filesystem::path& path) {
+  const auto refuse = [&](const std::string& why) {
+    fail(ErrorKind::config, "{}: {}", place(document, key), why);
+  };
+  std::error_code error;
+  const auto folder = path.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
+    refuse(fmt::format("the folder '{}' does not exist; create it, or name another file", folder.string()));
+  }
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(status)) {
+    refuse(fmt::format("{} is a folder; name a file in it, as {}", path.string(),
+                       (path / "adapter.gguf").string()));
+  }
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    refuse(fmt::format("{} is no regular file; name another one", path.string()));
+  }
+  try {
+    const OutputFile probe(path);  // removed again: it is never committed
+  } catch (const Error& failure) {
+    throw Error(ErrorKind::config, fmt::format("{}: {}", place(document, key), failure.what()));
+  }
+}
+
+AdapterShape shape_of(const model::AdapterLayout& layout) {
+  AdapterShape shape{layout.alpha, std::string(layout.dtype == tensor::DType::F32 ? "F32" : "F16"), {}};
+  for (const auto& target : layout.targets) shape.ranks.emplace_back(target.name, target.rank);
+  return shape;
 }
 
 }  // namespace
 
-Trainer::Trainer(const Document& document, const ModelContext& context, data::Records training,
-                 std::optional<data::Records> evaluation, Reporter& reporter)
-    : document_(document),
-      context_(context),
-      reporter_(reporter),
-      training_(std::move(training)),
-      evaluation_(std::move(evaluation)) {
+Trainer::Trainer(const Document& document, const ModelContext& context, RunRecords records,
+                 const LoadedCheckpoint* checkpoint, Reporter& reporter)
+    : document_(document), context_(context), reporter_(reporter), records_(std::move(records)) {
   check_output();
-  workload_ = make_workload(document_, training_, evaluation_ ? &*evaluation_ : nullptr);
+  workload_ = make_workload(document_, records_.training,
+                            records_.evaluation ? &*records_.evaluation : nullptr, reporter_);
   plan_schedule();
+  sign();
+  if (checkpoint != nullptr) {
+    check_resumable(*checkpoint);
+    state_ = TrainState::from_json(checkpoint->state_json);
+  }
+  make_engine(checkpoint);
+  if (checkpoint != nullptr) restore(*checkpoint);
+  open_logs(checkpoint != nullptr);
+}
+
+void Trainer::sign() {
   fingerprint_ = fingerprint_model(context_, reporter_);
   signature_ = signature(document_);
   signature_.fixed.emplace_back("model (fingerprint)", fingerprint_);
-  signature_.fixed.emplace_back("sft.data (content)", training_.fingerprint);
-  if (evaluation_) signature_.fixed.emplace_back("evaluation.data (content)", evaluation_->fingerprint);
-  adapter_ = initial_adapter(document_, context_, fingerprint_, reporter_);
+  signature_.fixed.emplace_back("sft.data (content)", records_.training.fingerprint);
+  if (records_.evaluation)
+    signature_.fixed.emplace_back("evaluation.data (content)", records_.evaluation->fingerprint);
+}
 
-  engine::EnginePlan plan =
-      engine::plan_engine(context_.model, &adapter_.layout, engine_options(document_, workload_));
+void Trainer::make_engine(const LoadedCheckpoint* checkpoint) {
+  const int64_t program = program_bytes();
+  // A resumed run has its adapter from the checkpoint: lora.init_adapter may have changed since.
+  model::AdapterLayout layout =
+      checkpoint != nullptr
+          ? model::named_targets(context_.model, state_.adapter.ranks,
+                                 static_cast<float>(state_.adapter.alpha),
+                                 state_.adapter.dtype == "F32" ? tensor::DType::F32 : tensor::DType::F16)
+          : adapter_layout(document_, context_);
   const engine::OptimizerOptions optimizer = optimizer_options(document_);
+  engine::EnginePlan plan =
+      engine::plan_engine(context_.model, &layout, engine_options(document_, workload_));
   check_fits(document_, context_,
-             plan_memory(context_, plan, &adapter_.layout, optimizer.kind, document_.training.threads),
-             workload_);
+             plan_memory(context_, plan, &layout, optimizer.kind, document_.training.threads, program),
+             workload_, program);
+  if (checkpoint != nullptr) {
+    adapter_ = model::make_adapter(std::move(layout), document_.lora.seed);
+  } else {
+    adapter_ = initial_adapter(document_, context_, fingerprint_, reporter_);
+    state_.adapter = shape_of(adapter_.layout);
+  }
   device_ = device::make_cpu_device(document_.training.threads);
   engine_ = std::make_unique<engine::Engine>(*device_, &adapter_, std::move(plan));
   optimizer_ = std::make_unique<engine::Optimizer>(*device_, optimizer, adapter_.layout.size());
 }
 
 void Trainer::check_output() const {
-  require_folder(document_, "output.path", document_.output.path);
-  if (document_.metrics.jsonl) require_folder(document_, "metrics.jsonl", *document_.metrics.jsonl);
-  if (std::filesystem::is_directory(document_.output.path)) {
-    fail(ErrorKind::config, "{}: {} is a folder; name a file in it, as {}", place(document_, "output.path"),
-         document_.output.path.string(), (document_.output.path / "adapter.gguf").string());
+  for (const auto& file : context_.model.file().files()) {
+    std::error_code error;
+    if (std::filesystem::equivalent(document_.output.path, file.path(), error)) {
+      fail(ErrorKind::config, "{}: is the model's own file, which is never written; name another file",
+           place(document_, "output.path"));
+    }
   }
-  std::error_code same;
-  if (std::filesystem::equivalent(document_.output.path, context_.model.file().path(), same)) {
-    fail(ErrorKind::config, "{}: is the model's own file, which is never written; name another file",
-         place(document_, "output.path"));
-  }
+  check_writable(document_, "output.path", document_.output.path);
+  if (document_.metrics.jsonl) check_writable(document_, "metrics.jsonl", *document_.metrics.jsonl);
 }
 
 void Trainer::plan_schedule() {
-  total_steps_ =
-      std::accumulate(workload_.steps_of_epoch.begin(), workload_.steps_of_epoch.end(), int64_t{0});
+  total_steps_ = workload_.total_steps;
   schedule_ = {to_kind(document_.training.lr_scheduler), document_.training.lr,
                document_.training.warmup_steps, total_steps_};
   if (schedule_.warmup_steps > 0 && schedule_.warmup_steps >= total_steps_) {
@@ -87,19 +132,20 @@ void Trainer::plan_schedule() {
   }
 }
 
-void Trainer::resume(const LoadedCheckpoint& checkpoint) {
+void Trainer::check_resumable(const LoadedCheckpoint& checkpoint) const {
   const std::string difference = signature_difference(checkpoint.signature, signature_);
   if (!difference.empty()) {
     fail(ErrorKind::config,
          "{}: cannot be resumed by this document: {}. To start anew from its weights, set lora.init_adapter "
-         "= \"{}\" "
-         "and leave --resume out",
+         "= \"{}\" and leave --resume out",
          checkpoint.path.string(), difference,
          checkpoint.path.parent_path().string() + "/" + checkpoint.path.stem().string() + ".gguf");
   }
   for (const std::string& remark : signature_remarks(checkpoint.signature, signature_))
     reporter_.note(remark);
-  state_ = TrainState::from_json(checkpoint.state_json);
+}
+
+void Trainer::restore(const LoadedCheckpoint& checkpoint) {
   const auto weights = std::find_if(checkpoint.buffers.begin(), checkpoint.buffers.end(),
                                     [](const auto& buffer) { return buffer.first == "weights"; });
   if (weights == checkpoint.buffers.end() || weights->second.size() != adapter_.weights.size()) {
@@ -108,49 +154,62 @@ void Trainer::resume(const LoadedCheckpoint& checkpoint) {
   std::copy(weights->second.begin(), weights->second.end(), adapter_.weights.begin());
   optimizer_->restore(state_.step, checkpoint.buffers);
   engine_->refresh_adapter();
-  if (state_.finished && state_.epoch < document_.training.epochs) state_.finished = false;
   reporter_.note(
       fmt::format("resuming {} at step {} of {}", checkpoint.path.string(), state_.step, total_steps_));
 }
 
-TrainResult Trainer::run(bool resumed) {
+void Trainer::open_logs(bool resumed) {
   if (document_.checkpoint) prepare_checkpoint_directory(document_.checkpoint->directory);
-  if (document_.metrics.jsonl) {
+  if (!document_.metrics.jsonl) return;
+  try {
     metrics_ = MetricsLog(*document_.metrics.jsonl, resumed ? std::optional(state_.step) : std::nullopt,
                           [this](std::string_view text) { reporter_.warn(text); });
+  } catch (const Error& error) {
+    throw error.within(place(document_, "metrics.jsonl"));
   }
-  while (state_.epoch < document_.training.epochs && !state_.finished) {
-    if (!run_epoch()) {
-      if (document_.checkpoint && document_.checkpoint->keeps_steps()) save_step();
-      write_adapter(document_.output.path);
-      return result(true);
-    }
+}
+
+TrainResult Trainer::run() {
+  while (state_.epoch < document_.training.epochs && !out_of_patience()) {
+    if (!run_epoch()) return stop();
   }
   write_adapter(document_.output.path);
   return result(false);
 }
 
+TrainResult Trainer::stop() {
+  TrainResult stopped = result(true);
+  if (timed_tokens_ == 0) {
+    // No step was made: what is on disk is as good, and an adapter from an earlier run may be among it.
+    stopped.output.clear();
+    return stopped;
+  }
+  if (document_.checkpoint) save_step();
+  write_adapter(document_.output.path);
+  return stopped;
+}
+
 bool Trainer::run_epoch() {
-  const std::vector<algo::SftStep> steps = epoch_steps(document_, training_.records, state_.epoch);
+  const std::vector<algo::SftStep> steps = epoch_steps(document_, records_.training.records, state_.epoch);
   const auto count = static_cast<int64_t>(steps.size());
-  while (state_.evaluation_due || state_.step_in_epoch < count) {
+  while (true) {
     if (interrupted()) return false;
-    if (!state_.evaluation_due) {
+    // A run that is resumed may stand behind its epoch's last step, with or without the evaluation.
+    if (state_.step_in_epoch < count) {
       run_step(steps[static_cast<size_t>(state_.step_in_epoch++)]);
       if (state_.step_in_epoch == count) report_epoch();
     }
-    const bool closing = state_.step_in_epoch == count;
+    const bool closing = state_.step_in_epoch >= count;
     if (closing && !close_epoch()) return false;
     const auto& checkpoint = document_.checkpoint;
     if (checkpoint && checkpoint->keeps_steps() && state_.step % *checkpoint->every_steps == 0) save_step();
     if (closing) return true;
   }
-  return true;
 }
 
 void Trainer::run_step(const algo::SftStep& step) {
   const auto start = Clock::now();
-  const auto sequences = batch_.build(step, training_.records);
+  const auto sequences = batch_.build(step, records_.training.records);
   engine_->clear_gradient();
   engine_->accumulate(sequences);
   const double sum = batch_.negative_log_likelihood();
@@ -233,12 +292,11 @@ bool Trainer::close_epoch() {
     reporter_.line(fmt::format("stopping: {} evaluations without a gain (evaluation.patience)",
                                state_.evaluations_without_gain));
   }
-  state_.finished = last || out_of_patience();
   return true;
 }
 
 void Trainer::run_evaluation() {
-  const Loss loss = evaluate(*engine_, evaluation_->records, "evaluating", reporter_);
+  const Loss loss = evaluate(*engine_, records_.evaluation->records, "evaluating", reporter_);
   state_.evaluation_due = false;
   state_.last_evaluation = loss.mean();
   const bool gain = !state_.best_loss || loss.mean() < *state_.best_loss - document_.evaluation->min_delta;
@@ -291,9 +349,11 @@ TrainResult Trainer::result(bool stopped) {
   TrainResult result;
   result.interrupted = stopped;
   result.steps = state_.step;
-  result.metrics["train/loss"] = state_.last_loss;
-  result.metrics["train/perplexity"] = det_exp(state_.last_loss);
-  result.metrics["optimizer/grad_norm"] = state_.last_gradient_norm;
+  if (state_.step > 0) {
+    result.metrics["train/loss"] = state_.last_loss;
+    result.metrics["train/perplexity"] = det_exp(state_.last_loss);
+    result.metrics["optimizer/grad_norm"] = state_.last_gradient_norm;
+  }
   if (state_.last_evaluation) {
     result.metrics["eval/loss"] = *state_.last_evaluation;
     result.metrics["eval/perplexity"] = det_exp(*state_.last_evaluation);

@@ -21,20 +21,25 @@ namespace retro::run {
 
 class Trainer {
  public:
-  /// Opens and checks everything. `training` and `evaluation` hold what the document names.
-  Trainer(const Document& document, const ModelContext& context, data::Records training,
-          std::optional<data::Records> evaluation, Reporter& reporter);
+  /// Opens and checks everything, what will be written too. `records` hold what the document names.
+  /// `checkpoint`, where it is no nullptr, is taken up; one of another run is refused, naming the field that
+  /// differs.
+  Trainer(const Document& document, const ModelContext& context, RunRecords records,
+          const LoadedCheckpoint* checkpoint, Reporter& reporter);
 
-  /// Takes up a checkpoint; refuses one of another run, naming the field that differs.
-  void resume(const LoadedCheckpoint& checkpoint);
-  /// Opens the log of metrics, prepares the checkpoint folder, and runs to the end or an interrupt.
-  TrainResult run(bool resumed);
+  /// Runs to the end or an interrupt.
+  TrainResult run();
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void plan_schedule();
+  void sign();
+  void check_resumable(const LoadedCheckpoint& checkpoint) const;
   void check_output() const;
+  void make_engine(const LoadedCheckpoint* checkpoint);
+  void restore(const LoadedCheckpoint& checkpoint);
+  void open_logs(bool resumed);
   /// False when the run was interrupted.
   bool run_epoch();
   void run_step(const algo::SftStep& step);
@@ -45,6 +50,8 @@ class Trainer {
   bool close_epoch();
   void run_evaluation();
   bool out_of_patience() const;
+  /// A checkpoint of now, and the adapter so far; neither when this process made no step.
+  TrainResult stop();
   void save_step();
   CheckpointContent checkpoint_content();
   void write_adapter(const std::filesystem::path& path) const;
@@ -53,8 +60,7 @@ class Trainer {
   const Document& document_;
   const ModelContext& context_;
   Reporter& reporter_;
-  data::Records training_;
-  std::optional<data::Records> evaluation_;
+  RunRecords records_;
   Workload workload_;
   std::string fingerprint_;
   Signature signature_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "run/interrupt.h"
 
 namespace retro::run {
 
@@ -70,12 +71,12 @@ data::Records tokenize(const data::DataFile& file, const ModelContext& context,
   const std::string name = file.path().string();
   if (const std::string note = context.template_note(); chat && !note.empty()) reporter.note(note);
   if (records.dropped > 0) {
-    reporter.warn(fmt::format("{}: {} of {} records dropped, longer than training.ctx = {}", name,
-                              records.dropped, records.read, options.ctx));
+    reporter.warn(fmt::format("{}: {} of {} records dropped, longer than {} = {}", name, records.dropped,
+                              records.read, options.ctx_name, options.ctx));
   }
   if (records.truncated > 0) {
-    reporter.warn(fmt::format("{}: {} of {} records cut to training.ctx = {}", name, records.truncated,
-                              records.read, options.ctx));
+    reporter.warn(fmt::format("{}: {} of {} records cut to {} = {}", name, records.truncated, records.read,
+                              options.ctx_name, options.ctx));
   }
   if (!records.empty_lines.empty()) {
     reporter.warn(fmt::format("{}: {} of {} records left out, no trained token is left in them ({} {})", name,
@@ -87,6 +88,18 @@ data::Records tokenize(const data::DataFile& file, const ModelContext& context,
         "{}: {} of {} records have an assistant turn of which the model's template leaves out a part, as the "
         "reasoning of earlier turns; what the template writes is trained, the rest is not (line {})",
         name, records.partial_lines.size(), records.read, list_lines(records.partial_lines)));
+  }
+  return records;
+}
+
+RunRecords load_records(const DataFiles& files, const Document& document, const ModelContext& context,
+                        Reporter& reporter) {
+  const data::RecordOptions options = record_options(document);
+  RunRecords records{tokenize(files.train, context, options, reporter), std::nullopt};
+  if (interrupted()) fail(ErrorKind::interrupted, "interrupted");
+  if (files.evaluation) {
+    records.evaluation = tokenize(*files.evaluation, context, options, reporter);
+    if (document.evaluation->max_examples) thin_out(*records.evaluation, *document.evaluation->max_examples);
   }
   return records;
 }

@@ -24,6 +24,15 @@ data::RecordOptions record_options(const Document& document);
 data::Records tokenize(const data::DataFile& file, const ModelContext& context,
                        const data::RecordOptions& options, Reporter& reporter);
 
+/// The records that a run trains and evaluates on.
+struct RunRecords {
+  data::Records training;
+  std::optional<data::Records> evaluation;  // with evaluation.max_examples applied
+};
+
+RunRecords load_records(const DataFiles& files, const Document& document, const ModelContext& context,
+                        Reporter& reporter);
+
 /// At most `count` records, spread evenly over the file.
 void thin_out(data::Records& records, int64_t count);
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "data/packing.h"
 #include "engine/pass.h"
+#include "run/interrupt.h"
 
 namespace retro::run {
 
@@ -19,26 +21,40 @@ std::vector<algo::SftStep> epoch_steps(const Document& document,
 }
 
 int32_t Workload::widest_pass(int64_t micro_batch) const {
-  int32_t widest = 1;
-  for (const auto& rows : steps) {
-    widest = std::max(widest, engine::widest_pass(rows, static_cast<int32_t>(micro_batch)));
-  }
-  return widest;
+  if (widest_passes.empty()) return static_cast<int32_t>(std::min<int64_t>(micro_batch, longest_record));
+  return widest_passes.at(micro_batch);
 }
 
 Workload make_workload(const Document& document, const data::Records& training,
-                       const data::Records* evaluation) {
+                       const data::Records* evaluation, Reporter& reporter) {
   Workload workload;
   workload.longest_record = algo::longest_rows(training.records);
   if (evaluation != nullptr) {
     workload.longest_record = std::max(workload.longest_record, algo::longest_rows(evaluation->records));
   }
-  for (int64_t epoch = 0; epoch < document.training.epochs; ++epoch) {
+  for (int64_t rows = document.training.micro_batch;; rows /= 2) {
+    workload.widest_passes[rows] = 1;
+    if (rows % 2 != 0) break;
+  }
+  const int64_t epochs = document.training.epochs;
+  for (int64_t epoch = 0; epoch < epochs; ++epoch) {
     const auto steps = epoch_steps(document, training.records, epoch);
-    workload.steps_of_epoch.push_back(static_cast<int64_t>(steps.size()));
-    // Without a shuffle every epoch has the first one's steps.
-    if (epoch > 0 && !document.sft.shuffle) continue;
-    for (const auto& step : steps) workload.steps.push_back(algo::step_rows(step, training.records));
+    for (const auto& step : steps) {
+      const std::vector<int32_t> rows = algo::step_rows(step, training.records);
+      for (auto& [micro_batch, widest] : workload.widest_passes) {
+        if (widest < micro_batch)
+          widest = std::max(widest, engine::widest_pass(rows, static_cast<int32_t>(micro_batch)));
+      }
+    }
+    if (!document.sft.shuffle) {  // every epoch has the first one's steps
+      workload.total_steps = epochs * static_cast<int64_t>(steps.size());
+      return workload;
+    }
+    workload.total_steps += static_cast<int64_t>(steps.size());
+    constexpr int64_t kEpochsBetweenReports = 1000;
+    if ((epoch + 1) % kEpochsBetweenReports != 0) continue;
+    reporter.progress("counting steps", epoch + 1, epochs, "epochs");
+    if (interrupted()) fail(ErrorKind::interrupted, "interrupted");
   }
   return workload;
 }
@@ -46,7 +62,6 @@ Workload make_workload(const Document& document, const data::Records& training,
 Workload single_record(int32_t rows) {
   Workload workload;
   workload.longest_record = rows;
-  workload.steps = {{rows}};
   return workload;
 }
 

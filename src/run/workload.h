@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "algo/sft.h"
 #include "data/records.h"
 #include "run/document.h"
+#include "run/reporter.h"
 
 namespace retro::run {
 
@@ -15,17 +17,19 @@ std::vector<algo::SftStep> epoch_steps(const Document& document,
                                        const std::vector<data::TrainingRecord>& records, int64_t epoch);
 
 struct Workload {
-  int32_t longest_record = 0;               // rows, of training and evaluation
-  std::vector<std::vector<int32_t>> steps;  // rows of each step's sequences, in order, over all epochs
-  std::vector<int64_t> steps_of_epoch;
+  int32_t longest_record = 0;  // rows, of training and evaluation
+  int64_t total_steps = 0;     // over all epochs
+  // By micro_batch, the document's and its halves as long as they are whole: rows of the widest pass of any
+  // step. Empty: a single record.
+  std::map<int64_t, int32_t> widest_passes;
 
   /// Rows of the widest pass when passes hold at most `micro_batch`.
   int32_t widest_pass(int64_t micro_batch) const;
 };
 
-/// `evaluation` may be null.
+/// `evaluation` may be null. Memory does not grow with the epochs; throws Error(interrupted).
 Workload make_workload(const Document& document, const data::Records& training,
-                       const data::Records* evaluation);
+                       const data::Records* evaluation, Reporter& reporter);
 
 /// One record of `rows` rows, for a document whose data is not known yet.
 Workload single_record(int32_t rows);

@@ -12,20 +12,33 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "run/checkpoint.h"
+#include "run/interrupt.h"
 #include "tests/e2e/toy_run.h"
 #include "tests/support/program.h"
 
 namespace retro::test {
 namespace {
 
-ToyDocument document_of(const std::string& optimizer) {
+struct Kind {
+  std::string name, optimizer, checkpoint, patience;
+};
+
+const Kind kKinds[] = {
+    {"adamw", "adamw", "mode = \"steps_and_best_eval\"\nevery_steps = 2\nkeep_last = 2\n", ""},
+    {"sgd", "sgd", "mode = \"steps_and_best_eval\"\nevery_steps = 2\nkeep_last = 2\n", ""},
+    {"best_alone", "adamw", "mode = \"best_eval\"\n", ""},
+    // No evaluation gains so much: the run stops early.
+    {"patience", "adamw", "mode = \"steps\"\nevery_steps = 2\n", "patience = 1\nmin_delta = 100.0\n"},
+};
+
+ToyDocument document_of(const Kind& kind) {
   ToyDocument toy;
   toy.training =
       "epochs = 3\nlr = 1e-2\nlr_scheduler = \"cosine\"\nctx = 64\nmicro_batch = 64\noptimizer = \"" +
-      optimizer + "\"\n";
-  toy.rest =
-      "[checkpoint]\ndirectory = \"state\"\nmode = \"steps_and_best_eval\"\nevery_steps = 2\nkeep_last = 2\n"
-      "[evaluation]\ndata = \"heldout.jsonl\"\nevery_iterations = 1\n[metrics]\njsonl = \"metrics.jsonl\"\n";
+      kind.optimizer + "\"\n";
+  toy.rest = "[checkpoint]\ndirectory = \"state\"\n" + kind.checkpoint +
+             "[evaluation]\ndata = \"heldout.jsonl\"\nevery_iterations = 1\n" + kind.patience +
+             "[metrics]\njsonl = \"metrics.jsonl\"\n";
   return toy;
 }
 
@@ -83,7 +96,8 @@ struct Result {
 };
 
 Result result_of(const ToyRun& run) {
-  Result result{run.get("adapter.gguf"), run.get("state/best.gguf"), ""};
+  const bool has_best = std::filesystem::exists(run / "state/best.gguf");
+  Result result{run.get("adapter.gguf"), has_best ? run.get("state/best.gguf") : "", ""};
   std::istringstream lines(run.get("metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
     auto record = nlohmann::json::parse(line);
@@ -93,7 +107,7 @@ Result result_of(const ToyRun& run) {
   return result;
 }
 
-class Kill : public ::testing::TestWithParam<const char*> {};
+class Kill : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(Kill, AnywhereLosesNothing) {
   const ToyDocument toy = document_of(GetParam());
@@ -132,7 +146,81 @@ TEST_P(Kill, AnywhereLosesNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, Kill, ::testing::Values("adamw", "sgd"));
+INSTANTIATE_TEST_SUITE_P(Kinds, Kill, ::testing::ValuesIn(kKinds),
+                         [](const auto& kind) { return kind.param.name; });
+
+// To resume what is finished changes nothing, from whichever checkpoint.
+TEST(Resume, OfAFinishedRunGivesTheSameBytes) {
+  for (const Kind& kind : kKinds) {
+    const ToyRun run;
+    run.put("heldout.jsonl", chat_lines(4));
+    const ToyDocument toy = document_of(kind);
+    run.train(toy);
+    const Result expected = result_of(run);
+    std::vector<std::filesystem::path> states;
+    for (const auto& entry : std::filesystem::directory_iterator(run / "state")) {
+      if (entry.path().extension() == ".state") states.push_back(entry.path());
+    }
+    ASSERT_FALSE(states.empty()) << kind.name;
+    for (const auto& state : states) {
+      run.train(toy, {.resume = true, .state = state, .on_start = {}});
+      EXPECT_EQ(result_of(run), expected) << kind.name << " from " << state;
+    }
+  }
+}
+
+// A resumed run has rank, targets and alpha from its checkpoint: the first adapter may be gone, or another.
+TEST(Resume, NeedsNoInitAdapter) {
+  const ToyRun run;
+  ToyDocument first;
+  first.output = "init.gguf";
+  first.lora = "rank = 3\nalpha = 12.0\ntargets = [\"q\", \"ffn_up\"]\ndtype = \"f32\"\n";
+  run.train(first);
+  ToyDocument toy;
+  toy.lora = "init_adapter = \"init.gguf\"\n";
+  toy.rest = kCheckpointEveryStep;
+  const std::string expected = run.adapter(toy);
+  const auto steps = run.train(toy, {.resume = true, .state = {}, .on_start = {}}).steps;
+  const run::TrainOptions earlier{
+      .resume = true,
+      .state = run::step_state_path(run / "state", static_cast<uint64_t>(steps - 1)),
+      .on_start = {}};
+  first.lora = "rank = 3\nalpha = 99.0\ntargets = [\"q\", \"ffn_up\"]\n";
+  run.train(first);
+  run.train(toy, earlier);
+  EXPECT_EQ(run.get("adapter.gguf"), expected);
+  std::filesystem::remove(run / "init.gguf");
+  run.train(toy, earlier);
+  EXPECT_EQ(run.get("adapter.gguf"), expected);
+}
+
+// Stopped before its first step, a run leaves an earlier adapter in its place.
+TEST(Interrupt, BeforeTheFirstStepWritesNothing) {
+  const ToyRun run;
+  ToyDocument toy;
+  toy.rest = kCheckpointEveryStep;
+  run.put("adapter.gguf", "of an earlier run");
+  class StopAtStart : public run::SilentReporter {
+    void progress(std::string_view phase, int64_t, int64_t, std::string_view) override {
+      if (phase == "reading the model") run::request_interrupt();
+    }
+  };
+  {
+    const run::InterruptGuard guard;
+    StopAtStart reporter;
+    EXPECT_THROW(run.train(toy, reporter), Error);
+  }
+  {
+    const run::InterruptGuard guard;
+    const auto result =
+        run.train(toy, {.resume = false, .state = {}, .on_start = [] { run::request_interrupt(); }});
+    EXPECT_TRUE(result.interrupted);
+    EXPECT_TRUE(result.output.empty());
+    EXPECT_TRUE(result.metrics.empty());
+  }
+  EXPECT_EQ(run.get("adapter.gguf"), "of an earlier run");
+  EXPECT_FALSE(run::newest_checkpoint(run / "state").has_value());
+}
 
 // The same by a signal from outside: SIGKILL once the first step is told of.
 TEST(KilledProcess, GoesOnToTheSameBytes) {
