@@ -1,12 +1,15 @@
 #include "cli/line_reader.h"
 
 #include <editline/readline.h>
+#include <langinfo.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <clocale>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "run/interrupt.h"
@@ -41,10 +44,21 @@ std::optional<std::string> read_plain_line() {
   return std::nullopt;
 }
 
+// The editor drops the letters that the locale's characters do not have, and text here is UTF-8.
+void take_utf8() {
+  static const bool once = [] {
+    std::setlocale(LC_CTYPE, "");
+    if (std::string_view(::nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
+    return true;
+  }();
+  (void)once;
+}
+
 }  // namespace
 
 std::optional<std::string> read_line(const char* prompt) {
   if (isatty(STDIN_FILENO) == 0) return read_plain_line();
+  take_utf8();
   char* typed = readline(prompt);
   if (typed == nullptr) return std::nullopt;
   std::string line(typed);
