@@ -111,14 +111,14 @@ Value filter_wordcount(const Value& subject, const Arguments& arguments, Interpr
 Value filter_truncate(const Value& subject, const Arguments& arguments, Interpreter& interpreter) {
   const Bound bound("truncate", arguments, {"length", "killwords", "end", "leeway"});
   Arena& arena = interpreter.arena();
-  const Str& text = to_string(subject, "'truncate'");
   const int64_t limit = bound.integer(0, 255);
   const Str& end = bound.has(2) ? to_string(bound.at(2), "truncate") : *arena.refer("...");
   const int64_t leeway = bound.set(3) ? to_integer(bound.at(3), "truncate") : 5;
   const auto end_size = static_cast<int64_t>(count_characters(end.bytes));
   if (limit < end_size || leeway < 0)
     fail(ErrorKind::model, "'truncate' needs a length of at least {}", end_size);
-  if (static_cast<int64_t>(count_characters(text.bytes)) <= limit + leeway) return Value::of(&text);
+  if (length(subject) <= limit + leeway) return subject;
+  const Str& text = to_string(subject, "'truncate'");
   size_t cut = offset_of_character(text.bytes, static_cast<size_t>(limit - end_size));
   if (!bound.flag(1)) {
     const size_t space = text.bytes.substr(0, cut).rfind(' ');

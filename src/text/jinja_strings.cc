@@ -39,7 +39,8 @@ List* split_at_space(const Str& string, int64_t limit, Arena& arena) {
   size_t at = skip_space(bytes, 0);
   while (at < bytes.size()) {
     if (limit >= 0 && static_cast<int64_t>(parts->items.size()) == limit) {
-      push(*parts, arena.slice(string, at, skip_space_back(bytes, bytes.size())), arena);
+      // As in Python, the rest keeps the space at its far end.
+      push(*parts, arena.slice(string, at, bytes.size()), arena);
       break;
     }
     size_t end = at;
@@ -61,7 +62,7 @@ List* rsplit_at_space(const Str& string, int64_t limit, Arena& arena) {
   size_t end = skip_space_back(bytes, bytes.size());
   while (end > 0) {
     if (limit >= 0 && static_cast<int64_t>(parts->items.size()) == limit) {
-      push(*parts, arena.slice(string, skip_space(bytes, 0), end), arena);
+      push(*parts, arena.slice(string, 0, end), arena);
       break;
     }
     size_t begin = end;

@@ -52,12 +52,19 @@ TEST(JinjaPython, AFormatsWidthIsForTextAndNumbers) {
   EXPECT_EQ(outcome("'x' % xs"), "x");
 }
 
-TEST(JinjaPython, IndentAndTruncateTakeTextAlone) {
-  for (const std::string filter : {"indent(2)", "truncate(9)"}) {
-    expect_error("gone | " + filter, "'gone' is undefined");
-    for (const std::string value : {"None", "3", "xs"}) expect_error(value + " | " + filter, "does not take");
-  }
+TEST(JinjaPython, IndentTakesTextAloneAndTruncateWhatHasALength) {
+  expect_error("gone | indent(2)", "'gone' is undefined");
+  for (const std::string value : {"None", "3", "xs"}) expect_error(value + " | indent(2)", "does not take");
+  EXPECT_EQ(outcome("[gone | truncate(3), xs | truncate(3)]"), "[Undefined, [3, 1]]");
+  for (const std::string value : {"None", "3"}) expect_error(value + " | truncate(3)", "has no length");
+  expect_error("xs | truncate(1, end='', leeway=0)", "does not take");
   EXPECT_EQ(outcome("gone | default('a\nb') | indent(2)"), "a\n  b");
+}
+
+TEST(JinjaPython, TheRestOfALimitedSplitKeepsItsFarSpace) {
+  EXPECT_EQ(outcome("' a b c '.split(None, 1)"), "['a', 'b c ']");
+  EXPECT_EQ(outcome("' a b c '.rsplit(None, 1)"), "[' a b', 'c']");
+  EXPECT_EQ(outcome("' a '.split(None, 0) + '  '.split(None, 0) + ' a '.split()"), "['a ', 'a']");
 }
 
 TEST(JinjaPython, DictsAreNotMadeOfUndefinedValues) {
