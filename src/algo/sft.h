@@ -35,7 +35,7 @@ class SftBatch {
  public:
   /// Builds the sequences of `step`; valid until the next build.
   std::span<const engine::Sequence> build(const SftStep& step, std::span<const data::TrainingRecord> records);
-  /// The same over all trained tokens of records [first, last), for evaluation.
+  /// The same over all trained tokens of `records`, for evaluation.
   std::span<const engine::Sequence> build(std::span<const data::TrainingRecord> records);
 
   /// Sum of −log p over the batch's targets, in order, once the engine has filled them.

@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <string>
+
+#include "base/cgroup.h"
 
 namespace retro {
 
 namespace {
-
-std::string slurp(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 int64_t parse_number(const std::string& text, int64_t otherwise) {
   int64_t value = otherwise;
@@ -22,30 +17,22 @@ int64_t parse_number(const std::string& text, int64_t otherwise) {
 }
 
 int64_t status_line(const char* key) {
-  return std::max<int64_t>(0, parse_kib_line(slurp("/proc/self/status"), key));
+  return std::max<int64_t>(0, parse_kib_line(read_system_file("/proc/self/status"), key));
 }
 
 // What the group and each of its ancestors have left; page cache of theirs can be given back.
 int64_t group_left() {
   int64_t left = INT64_MAX;
-  const std::string text = slurp("/proc/self/cgroup");
-  const size_t at = text.find("0::");
-  if (at == std::string::npos) return left;
-  std::string path = text.substr(at + 3, text.find('\n', at) - at - 3);
-  for (;;) {
-    const std::string folder = "/sys/fs/cgroup" + path;
-    const int64_t limit = parse_number(slurp(folder + "/memory.max"), INT64_MAX);
-    if (limit != INT64_MAX) {
-      const int64_t used = parse_number(slurp(folder + "/memory.current"), 0);
-      const std::string stat = "\n" + slurp(folder + "/memory.stat");
-      const size_t file_at = stat.find("\ninactive_file ");
-      const int64_t cache = file_at == std::string::npos ? 0 : parse_number(stat.substr(file_at + 15), 0);
-      left = std::min(left, std::max<int64_t>(0, limit - used + cache));
-    }
-    const size_t slash = path.find_last_of('/');
-    if (path.size() <= 1 || slash == std::string::npos) return left;
-    path.resize(slash);
+  for (const std::string& folder : cgroup_folders()) {
+    const int64_t limit = parse_number(read_system_file(folder + "/memory.max"), INT64_MAX);
+    if (limit == INT64_MAX) continue;
+    const int64_t used = parse_number(read_system_file(folder + "/memory.current"), 0);
+    const std::string stat = "\n" + read_system_file(folder + "/memory.stat");
+    const size_t file_at = stat.find("\ninactive_file ");
+    const int64_t cache = file_at == std::string::npos ? 0 : parse_number(stat.substr(file_at + 15), 0);
+    left = std::min(left, std::max<int64_t>(0, limit - used + cache));
   }
+  return left;
 }
 
 }  // namespace
@@ -83,7 +70,7 @@ int64_t program_file_bytes() {
 }
 
 int64_t available_bytes() {
-  const int64_t machine = parse_kib_line(slurp("/proc/meminfo"), "MemAvailable");
+  const int64_t machine = parse_kib_line(read_system_file("/proc/meminfo"), "MemAvailable");
   return std::min(machine < 0 ? INT64_MAX : machine, group_left());
 }
 

@@ -3,24 +3,40 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <fstream>
+#include <memory>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
+
+#include "base/cgroup.h"
+#include "base/error.h"
 
 namespace retro {
 
 ThreadPool::ThreadPool(int threads) {
-  for (int i = 1; i < threads; ++i) threads_.emplace_back([this, i] { loop(i); });
+  try {
+    for (int i = 1; i < threads; ++i) threads_.emplace_back([this, i] { loop(i); });
+  } catch (const std::exception& failure) {  // a limit on processes or memory
+    const size_t started = threads_.size() + 1;
+    stop();
+    fail(ErrorKind::device, "cannot start {} threads, only {}: {}; set fewer in training.threads", threads,
+         started, failure.what());
+  }
 }
 
 ThreadPool::~ThreadPool() {
+  stop();
+}
+
+void ThreadPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
   start_.notify_all();
   for (auto& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 void ThreadPool::call(int worker) {
@@ -68,30 +84,39 @@ void ThreadPool::loop(int worker) {
 
 namespace {
 
-int cgroup_quota() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 1 << 20;
-  return std::max(1, static_cast<int>(std::stod(quota) / period));
+// "QUOTA PERIOD" in microseconds, or "max PERIOD".
+int quota_cores() {
+  double cores = 1 << 20;
+  for (const std::string& folder : cgroup_folders()) {
+    std::istringstream text(read_system_file(folder + "/cpu.max"));
+    double quota = 0, period = 0;
+    if (text >> quota >> period && quota > 0 && period > 0) cores = std::min(cores, quota / period);
+  }
+  return std::max(1, static_cast<int>(cores));
 }
+
+struct FreeCpuSet {
+  void operator()(cpu_set_t* set) const { CPU_FREE(set); }
+};
 
 }  // namespace
 
 int default_threads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  constexpr int kMostCpus = 1 << 16;
+  const size_t bytes = CPU_ALLOC_SIZE(kMostCpus);
+  const std::unique_ptr<cpu_set_t, FreeCpuSet> set(CPU_ALLOC(kMostCpus));
+  if (!set) return 1;
+  CPU_ZERO_S(bytes, set.get());
+  if (sched_getaffinity(0, bytes, set.get()) != 0) return 1;
   std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &set)) continue;
-    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                       "/topology/thread_siblings_list");
-    std::string siblings;
-    if (!(file >> siblings)) siblings = std::to_string(cpu);
+  for (int cpu = 0; cpu < kMostCpus; ++cpu) {
+    if (!CPU_ISSET_S(static_cast<size_t>(cpu), bytes, set.get())) continue;
+    std::string siblings = read_system_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                                            "/topology/thread_siblings_list");
+    if (siblings.empty()) siblings = std::to_string(cpu);
     cores.insert(siblings);
   }
-  return std::clamp(static_cast<int>(cores.size()), 1, cgroup_quota());
+  return std::clamp(static_cast<int>(cores.size()), 1, quota_cores());
 }
 
 }  // namespace retro

@@ -51,6 +51,7 @@ class ThreadPool {
   using Function = void (*)(void*, int);
   void run_erased(Function function, void* context);
   void loop(int worker);
+  void stop();
   void call(int worker);
 
   std::vector<std::thread> threads_;

@@ -237,10 +237,14 @@ struct ZeroArgs {
   int64_t rows = 0;
 };
 
+/// The most rows of a head's chunk; more would be no faster.
+constexpr int32_t kMaxHeadChunkRows = 1024;
+
 /// logprob(row, token) = z[token] − logsumexp(z), z = h[row]·Wᵀ. Rows that carry a query are gathered in
-/// chunks of `chunk_rows`; logits [chunk_rows, vocabulary] is all that is ever built of them. In
-/// HeadMode::backward dh[row] = Σ_q g_q · (W[token_q] − softmax(z)·W) over the row's queries, 0 for rows
-/// without. log-sum-exp runs over fixed blocks of the vocabulary, so no bit depends on chunk_rows.
+/// chunks of `chunk_rows`, at most kMaxHeadChunkRows; logits [chunk_rows, vocabulary] is all that is ever
+/// built of them. In HeadMode::backward dh[row] = Σ_q g_q · (W[token_q] − softmax(z)·W) over the row's
+/// queries, 0 for rows without. log-sum-exp runs over fixed blocks of the vocabulary, so no bit depends on
+/// chunk_rows.
 struct HeadArgs {
   Matrix h;
   Weight w;

@@ -34,7 +34,7 @@ EnginePlan plan_engine(const model::Model& model, const model::AdapterLayout* ad
   program.backward = options.train;
   program.checkpoint_layers = options.checkpoint_layers;
   program.checkpoint_dtype = options.checkpoint_dtype;
-  program.head_chunk_rows = options.head_chunk_rows;
+  program.head_chunk_rows = std::min<int64_t>(options.head_chunk_rows, device::kMaxHeadChunkRows);
   program.keep_carry_gradients = several_passes;
   model::ModelGraph built = model.build_graph(adapter, static_cast<int32_t>(plan.carry_rows));
   plan.program = graph::make_program(built.graph, program);
@@ -69,16 +69,21 @@ Engine::Engine(device::Device& device, const model::Adapter* adapter, EnginePlan
   arena_ =
       static_cast<std::byte*>(allocate(plan_.plan.arena_bytes, "activations (lower training.micro_batch)"));
   bind(adapter);
+  require_supported();
   refresh_adapter();
 }
 
-Engine::~Engine() {
-  for (const auto& [memory, bytes] : memory_) device_.release(memory, bytes);
+void Engine::require_supported() const {
+  for (const device::OpArgs& op : executable_.operations()) {
+    if (const auto reason = device_.unsupported(op)) {
+      fail(ErrorKind::device, "the model does not run on {}: {}", device_.name(), *reason);
+    }
+  }
 }
 
 void* Engine::allocate(int64_t bytes, const char* what) {
   void* memory = device_.allocate(static_cast<size_t>(bytes), what);
-  memory_.emplace_back(memory, static_cast<size_t>(bytes));
+  memory_.push_back({memory, Release{&device_, static_cast<size_t>(bytes)}});
   return memory;
 }
 
@@ -152,6 +157,7 @@ void Engine::refresh_adapter() {
 }
 
 void Engine::clear_carry_gradients(int64_t rows) {
+  RETRO_CHECK(rows <= plan_.carry_rows);
   for (const auto& carry : carries_) {
     std::memset(carry.dk.data, 0, static_cast<size_t>(rows * carry.dk.stride) * sizeof(float));
   }
@@ -160,6 +166,7 @@ void Engine::clear_carry_gradients(int64_t rows) {
 void Engine::run(std::span<const Sequence> set, std::span<const Piece> pieces, device::HeadMode mode,
                  size_t begin, size_t end) {
   const device::PassArgs& pass = pass_.build(set, pieces, mode);
+  for (const int32_t row : pass.carry_rows) RETRO_CHECK(row < plan_.carry_rows);
   executable_.run(device_, begin, end, pass);
   if (end >= plan_.program.head_end) pass_.deliver(set);
 }
@@ -208,7 +215,6 @@ void Engine::accumulate_coupled(std::span<const Sequence> set, const Objective& 
   if (plan_.options.set_rows > plan_.options.micro_batch) {
     int64_t rows = 0;
     for (const Sequence& sequence : set) rows += sequence.rows();
-    RETRO_CHECK(rows <= plan_.carry_rows);
     clear_carry_gradients(rows);
   }
   for (const auto& pieces : passes) run(set, pieces, device::HeadMode::score, 0, program.head_end);

@@ -55,11 +55,13 @@ EnginePlan plan_engine(const model::Model& model, const model::AdapterLayout* ad
 
 class Engine {
  public:
-  /// `adapter` outlives the engine and is what refresh_adapter() reads; null for the base alone.
+  /// `adapter` outlives the engine and is what refresh_adapter() reads; null for the base alone. Throws
+  /// Error(device) for an operation that the device cannot run, and where memory is missing.
   Engine(device::Device& device, const model::Adapter* adapter, EnginePlan plan);
-  ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+
+  // Of all four: no sequence, and no coupled set, has more rows than the plan's set_rows.
 
   /// Log-probabilities of all queries. Sequences are independent of one another, bit for bit.
   void score(std::span<const Sequence> sequences);
@@ -85,6 +87,7 @@ class Engine {
 
  private:
   void bind(const model::Adapter* adapter);
+  void require_supported() const;
   void* allocate(int64_t bytes, const char* what);
   void clear_carry_gradients(int64_t rows);
   void run(std::span<const Sequence> set, std::span<const Piece> pieces, device::HeadMode mode, size_t begin,
@@ -95,7 +98,12 @@ class Engine {
   const model::Adapter* adapter_;
   EnginePlan plan_;
   PassBuffers pass_;
-  std::vector<std::pair<void*, size_t>> memory_;
+  struct Release {
+    device::Device* device;
+    size_t bytes;
+    void operator()(void* memory) const { device->release(memory, bytes); }
+  };
+  std::vector<std::unique_ptr<void, Release>> memory_;
   std::vector<graph::CarryBuffers> carries_;
   std::byte* arena_ = nullptr;
   std::span<float> gradient_;

@@ -1,12 +1,17 @@
 #include "engine/sampler.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/det_math.h"
+#include "base/error.h"
 
 namespace retro::engine {
 
 int32_t Sampler::sample(std::span<const float> logits, uint64_t index) {
+  if (!std::all_of(logits.begin(), logits.end(), [](float z) { return z < INFINITY; })) {  // -inf is a logit
+    fail(ErrorKind::data, "the model's logits are not finite: the adapter or the model is damaged");
+  }
   const auto best = static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   if (options_.temperature == 0) return best;
   const auto top = static_cast<double>(logits[static_cast<size_t>(best)]);

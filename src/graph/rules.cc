@@ -1,17 +1,32 @@
 #include "graph/rules.h"
 
-#include <array>
-
 namespace retro::graph {
 
+namespace {
+
+struct RuleOf {
+  const Rule& operator()(const op::Embed&) const { return kEmbedRule; }
+  const Rule& operator()(const op::RmsNorm&) const { return kRmsNormRule; }
+  const Rule& operator()(const op::RmsNormBack&) const { return kRmsNormBackRule; }
+  const Rule& operator()(const op::Linear&) const { return kLinearRule; }
+  const Rule& operator()(const op::LinearBack&) const { return kLinearBackRule; }
+  const Rule& operator()(const op::Rope&) const { return kRopeRule; }
+  const Rule& operator()(const op::KvStore&) const { return kKvStoreRule; }
+  const Rule& operator()(const op::Attention&) const { return kAttentionRule; }
+  const Rule& operator()(const op::AttentionBack&) const { return kAttentionBackRule; }
+  const Rule& operator()(const op::KvLoadGrad&) const { return kKvLoadGradRule; }
+  const Rule& operator()(const op::ClearCarryGrad&) const { return kClearCarryGradRule; }
+  const Rule& operator()(const op::Gated&) const { return kGatedRule; }
+  const Rule& operator()(const op::GatedBack&) const { return kGatedBackRule; }
+  const Rule& operator()(const op::Add&) const { return kAddRule; }
+  const Rule& operator()(const op::Copy&) const { return kCopyRule; }
+  const Rule& operator()(const op::Head&) const { return kHeadRule; }
+};
+
+}  // namespace
+
 const Rule& rule_of(const Node& node) {
-  // In the order of the variant `Operation`.
-  static const std::array<const Rule*, std::variant_size_v<Operation>> kRules = {
-      &kEmbedRule,         &kRmsNormRule,    &kRmsNormBackRule,    &kLinearRule,
-      &kLinearBackRule,    &kRopeRule,       &kKvStoreRule,        &kAttentionRule,
-      &kAttentionBackRule, &kKvLoadGradRule, &kClearCarryGradRule, &kGatedRule,
-      &kGatedBackRule,     &kAddRule,        &kCopyRule,           &kHeadRule};
-  return *kRules[node.operation.index()];
+  return std::visit(RuleOf{}, node.operation);
 }
 
 }  // namespace retro::graph

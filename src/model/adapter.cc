@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -187,6 +186,11 @@ LoadedAdapter read_adapter(const std::filesystem::path& path, const Model& model
     for (const auto& [name, factor] : factors) {
       const std::vector<float> a = decode(*factor.a);
       const std::vector<float> b = decode(*factor.b);
+      const auto finite = [](float x) { return std::isfinite(x); };
+      if (!std::all_of(a.begin(), a.end(), finite) || !std::all_of(b.begin(), b.end(), finite)) {
+        fail(ErrorKind::model,
+             "tensor '{}': its factors hold numbers that are not finite; the file is damaged", name);
+      }
       loaded.zero = loaded.zero && std::all_of(b.begin(), b.end(), [](float x) { return x == 0; });
       const std::vector<float> bt = transposed(b.data(), factor.b->rows(), factor.b->cols());
       loaded.adapter.weights.insert(loaded.adapter.weights.end(), a.begin(), a.end());

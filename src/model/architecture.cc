@@ -16,9 +16,7 @@ void refuse_key(const gguf::Reader& file, std::string_view key, std::string_view
   if (file.has(key)) fail(ErrorKind::model, "key '{}': {}", key, why);
 }
 
-namespace {
-
-int32_t positive(const gguf::Reader& file, const std::string& key, std::optional<uint32_t> otherwise = {}) {
+int32_t positive(const gguf::Reader& file, const std::string& key, std::optional<uint32_t> otherwise) {
   // Products of two such numbers still fit 64 bits with room, and no model comes near.
   constexpr uint32_t kMost = 1U << 24;
   const uint32_t value = otherwise ? file.get_u32(key, *otherwise) : file.get_u32(key);
@@ -27,13 +25,24 @@ int32_t positive(const gguf::Reader& file, const std::string& key, std::optional
   return static_cast<int32_t>(value);
 }
 
+float within(const gguf::Reader& file, const std::string& key, float low, float high,
+             std::optional<float> otherwise) {
+  const float value = otherwise ? file.get_f32(key, *otherwise) : file.get_f32(key);
+  // A value that is no number fails both comparisons.
+  if (!(value >= low && value <= high))
+    fail(ErrorKind::model, "key '{}': is {}, must be from {} to {}", key, value, low, high);
+  return value;
+}
+
+namespace {
+
 void read_rope(const gguf::Reader& file, const std::string& prefix, Hyperparameters& h) {
   h.rope_dims = positive(file, prefix + "rope.dimension_count", static_cast<uint32_t>(h.head_dim));
   if (h.rope_dims > h.head_dim || h.rope_dims % 2 != 0) {
     fail(ErrorKind::model, "key '{}rope.dimension_count': is {}, must be even and at most the head size {}",
          prefix, h.rope_dims, h.head_dim);
   }
-  h.rope.base = file.get_f32(prefix + "rope.freq_base", 10000.0F);
+  h.rope.base = rope_base(file, prefix + "rope.freq_base");
   h.rope_local = h.rope;
   const std::string_view type = file.get_string(prefix + "rope.scaling.type", "none");
   if (type != "none" && type != "linear") {
@@ -41,15 +50,15 @@ void read_rope(const gguf::Reader& file, const std::string& prefix, Hyperparamet
          "key '{}rope.scaling.type': '{}' is not available in this build; only none and linear are", prefix,
          type);
   }
-  const float factor = type == "none" ? 1.0F : file.get_f32(prefix + "rope.scaling.factor");
-  if (!(factor > 0) || !(h.rope.base > 1)) {
-    fail(ErrorKind::model, "keys '{}rope.*': the base must be above 1 and the scaling factor above 0",
-         prefix);
-  }
+  const float factor = type == "none" ? 1.0F : within(file, prefix + "rope.scaling.factor", 1e-3F, 1e6F, {});
   h.rope.scale = 1.0F / factor;
 }
 
 }  // namespace
+
+float rope_base(const gguf::Reader& file, const std::string& key) {
+  return within(file, key, 1.0F, 1e12F, 10000.0F);
+}
 
 Hyperparameters read_common(const gguf::Reader& file, std::string_view name) {
   const std::string prefix = std::string(name) + ".";
@@ -76,7 +85,7 @@ Hyperparameters read_common(const gguf::Reader& file, std::string_view name) {
          "key '{}attention.value_length': is {}, must equal the key length {} in this build", prefix,
          value_dim, h.head_dim);
   }
-  h.rms_eps = file.get_f32(prefix + "attention.layer_norm_rms_epsilon");
+  h.rms_eps = within(file, prefix + "attention.layer_norm_rms_epsilon", 0.0F, 1.0F, {});
   h.vocabulary = static_cast<int32_t>(file.tensor("token_embd.weight").rows());
   read_rope(file, prefix, h);
   return h;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "gguf/reader.h"
@@ -32,6 +34,14 @@ std::span<const Architecture* const> architectures();
 
 /// Reads the keys that every transformer file has, under `name`: sizes, heads, norm epsilon, context.
 Hyperparameters read_common(const gguf::Reader& file, std::string_view name);
+
+// Numbers with their bounds; outside of them Error(model) names key, value and bounds. Without a default an
+// absent key is an error too.
+int32_t positive(const gguf::Reader& file, const std::string& key, std::optional<uint32_t> otherwise = {});
+float within(const gguf::Reader& file, const std::string& key, float low, float high,
+             std::optional<float> otherwise);
+/// A rotary base, 10000 where the key is absent.
+float rope_base(const gguf::Reader& file, const std::string& key);
 
 /// Refuses a key that would change the computation in a way this build does not know.
 void refuse_key(const gguf::Reader& file, std::string_view key, std::string_view why);

@@ -24,12 +24,9 @@ constexpr int32_t kLayersOf27B = 62;
 Hyperparameters read(const gguf::Reader& file) {
   Hyperparameters h = read_common(file, "gemma3");
   h.rope_style = device::RopeStyle::half;
-  h.window = static_cast<int32_t>(file.get_u32("gemma3.attention.sliding_window"));
-  h.window_pattern = static_cast<int32_t>(file.get_u32("gemma3.attention.sliding_window_pattern", 6));
-  if (h.window <= 0 || h.window_pattern <= 0) {
-    fail(ErrorKind::model, "key 'gemma3.attention.sliding_window': must be at least 1");
-  }
-  h.rope_local.base = file.get_f32("gemma3.rope.freq_base_swa", 10000.0F);
+  h.window = positive(file, "gemma3.attention.sliding_window");
+  h.window_pattern = positive(file, "gemma3.attention.sliding_window_pattern", 6);
+  h.rope_local.base = rope_base(file, "gemma3.rope.freq_base_swa");
   h.embedding_scale = std::sqrt(static_cast<float>(h.embedding));
   // query_pre_attn_scalar is the head size in every model of the family but the largest.
   const float scalar = h.layers == kLayersOf27B

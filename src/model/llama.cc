@@ -1,6 +1,7 @@
 // The llama architecture (Touvron et al. 2023): x += Wo·attention(rope(Wq·n), rope(Wk·n), Wv·n), n = norm(x);
 // x += Wdown·(silu(Wgate·n) ∘ Wup·n), n = norm(x). Its files store the rows of Wq and Wk so that rotary pairs
 // are neighbours.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -31,6 +32,10 @@ Hyperparameters read(const gguf::Reader& file) {
            h.rope_dims / 2);
     }
     h.rope.factors = reinterpret_cast<const float*>(factors->data);
+    const auto usable = [](float factor) { return factor > 0 && std::isfinite(factor); };
+    if (!std::all_of(h.rope.factors, h.rope.factors + h.rope_dims / 2, usable)) {
+      fail(ErrorKind::model, "tensor 'rope_freqs.weight': every factor must be above 0 and finite");
+    }
   }
   return h;
 }

@@ -43,6 +43,7 @@ TEST(SameBytes, WhateverTheThreads) {
 
 TEST(SameBytes, WhateverTheInstructionSet) {
   const std::vector<int64_t> targets = cpu_targets();
+  if (targets.size() < 2) GTEST_SKIP() << "this processor has one instruction set to compare";
   for (const auto& [name, spec] : toy_models()) {
     SCOPED_TRACE(name);
     const ToyRun run(spec);

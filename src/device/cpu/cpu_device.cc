@@ -51,8 +51,9 @@ class CpuDevice final : public Device {
     void* memory = map_zeroed(bytes);
     if (memory == nullptr) {
       fail(ErrorKind::device,
-           "no memory for {} ({} bytes); lower micro_batch or ctx, or turn on gradient checkpointing", what,
-           bytes);
+           "no memory for {} ({} bytes); lower training.micro_batch, or set training.gradient_checkpointing "
+           "= true",
+           what, bytes);
     }
     return memory;
   }

@@ -103,10 +103,8 @@ struct QueriedRow {
   int32_t end;
 };
 
-constexpr int32_t kMaxChunkRows = 1024;
-
 struct Chunk {
-  std::array<QueriedRow, kMaxChunkRows> rows;
+  std::array<QueriedRow, kMaxHeadChunkRows> rows;
   int32_t count = 0;
 };
 
@@ -202,7 +200,7 @@ void run_chunk(const HeadArgs& args, const PassArgs& pass, const Chunk& chunk, W
 void head(const HeadArgs& args, const PassArgs& pass, Workspace& workspace) noexcept {
   if (pass.head_mode == HeadMode::backward) zero_rows_without_query(args, pass, workspace.pool());
   Chunk chunk;
-  const int32_t limit = std::clamp(args.chunk_rows, 1, kMaxChunkRows);
+  const int32_t limit = std::clamp(args.chunk_rows, 1, kMaxHeadChunkRows);
   for (int32_t query = 0; query < static_cast<int32_t>(pass.queries.size());) {
     query = next_chunk(pass.queries, query, limit, chunk);
     run_chunk(args, pass, chunk, workspace);
