@@ -57,7 +57,8 @@ TEST(ThreadPoolDeathTest, SaysWhenThreadsCannotBeStarted) {
     }
     std::_Exit(9);
   };
-  EXPECT_EXIT(start_too_many(), ::testing::ExitedWithCode(7), "cannot start 1024 threads, only .*training.threads");
+  EXPECT_EXIT(start_too_many(), ::testing::ExitedWithCode(7),
+              "cannot start 1024 threads, only .*training.threads");
 }
 #endif
 
