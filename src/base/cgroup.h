@@ -6,8 +6,8 @@
 
 namespace retro {
 
-/// Folders of this process's group and of each of its ancestors, innermost first; the root alone where the system
-/// says nothing.
+/// Folders of this process's group and of each of its ancestors, innermost first; the root alone where the
+/// system says nothing.
 std::vector<std::string> cgroup_folders();
 
 /// The whole text of a small file of /proc or /sys; empty when it cannot be read.

@@ -162,7 +162,7 @@ TEST_P(ToyGradient, IsTheSlopeOfTheLoss) {
     for (size_t i = 0; i < slopes.size(); ++i) slope += static_cast<double>(slopes[i] * sign(i));
     const double difference = (loss_at(kStep) - loss_at(-kStep)) / (2 * static_cast<double>(kStep));
     EXPECT_NEAR(difference, slope, 5e-3 * norm(slopes)) << "direction " << direction;
-    std::printf("DBG %g\n", (difference-slope)/norm(slopes));
+    std::printf("DBG %g\n", (difference - slope) / norm(slopes));
   }
 }
 
