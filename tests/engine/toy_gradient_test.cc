@@ -2,7 +2,10 @@
 // them, and the slope of the loss.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 #include "base/random.h"
@@ -139,7 +142,7 @@ TEST_P(ToyGradient, IsTheSameHoweverItIsCut) {
 // Along random ±1 directions, against (L(w + h·d) − L(w − h·d)) / 2h. In a random direction a factor whose
 // gradient is missing or wrong shows with its share of the norm, so that is what the tolerance is of; the
 // difference itself is off by the rounding of f32 log-probabilities over h and h² times the third derivative,
-// together below a fifth of the tolerance.
+// together below a quarter of the tolerance.
 TEST_P(ToyGradient, IsTheSlopeOfTheLoss) {
   engine::EngineOptions options;
   options.micro_batch = 300;
@@ -161,8 +164,7 @@ TEST_P(ToyGradient, IsTheSlopeOfTheLoss) {
     double slope = 0;
     for (size_t i = 0; i < slopes.size(); ++i) slope += static_cast<double>(slopes[i] * sign(i));
     const double difference = (loss_at(kStep) - loss_at(-kStep)) / (2 * static_cast<double>(kStep));
-    EXPECT_NEAR(difference, slope, 5e-3 * norm(slopes)) << "direction " << direction;
-    std::printf("DBG %g\n", (difference - slope) / norm(slopes));
+    EXPECT_NEAR(difference, slope, 3e-3 * norm(slopes)) << "direction " << direction;
   }
 }
 
