@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <ostream>
 
 #include "engine/engine.h"
 #include "tests/support/temp_folder.h"
@@ -19,6 +20,10 @@ struct Case {
   const char* architecture;
   int64_t embedding;  // 256 columns of F32 fill a KiB: rows are padded
 };
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.architecture << ' ' << c.embedding;
+}
 
 class ToyPlan : public ::testing::TestWithParam<Case> {
  protected:

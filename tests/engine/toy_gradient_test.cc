@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <ostream>
 
 #include "base/random.h"
 #include "engine/engine.h"
@@ -107,6 +108,11 @@ struct Case {
   std::string architecture;
   std::vector<std::string> targets;
 };
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.architecture;
+  for (const std::string& target : c.targets) *out << ' ' << target;
+}
 
 class ToyGradient : public ::testing::TestWithParam<Case> {
  protected:
