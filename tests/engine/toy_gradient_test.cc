@@ -175,8 +175,8 @@ TEST_P(ToyGradient, IsTheSlopeOfTheLoss) {
 }
 
 std::vector<Case> cases() {
-  const std::vector<std::vector<std::string>> targets = {{"q"},       {"v"},      {"ffn_down"}, {"blk.1.*"},
-                                                         {"blk.3.*"}, {"k", "v"}, {"auto"}};
+  const std::vector<std::vector<std::string>> targets = {{"q"},       {"k"},       {"v"},      {"ffn_down"},
+                                                         {"blk.1.*"}, {"blk.3.*"}, {"k", "v"}, {"auto"}};
   std::vector<Case> result;
   for (const char* architecture : {"llama", "gemma3"}) {
     for (const auto& t : targets) result.push_back({architecture, t});
