@@ -28,7 +28,8 @@ TEST(Chat, NamesTheContextThatIsTooLong) {
 TEST(Chat, AnswersEachLineOfItsInput) {
   const ToyRun run;
   const Outcome outcome =
-      run_program(run.path(), {"chat", "model.gguf", "--max-new-tokens", "1"}, "one\n\n/reset\n/rest\ntwo");
+      run_program(run.path(), {"chat", "model.gguf", "--temp", "0", "--max-new-tokens", "1"},
+                  "one\n\n/reset\n/rest\ntwo");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 2) << outcome.out;
   EXPECT_NE(outcome.err.find("(a new conversation)"), std::string::npos) << outcome.err;
