@@ -8,8 +8,13 @@
 #include "hwy/highway.h"
 // clang-format on
 
+#include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <numeric>
+#include <vector>
+
+#include "base/thread_pool.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retro::bench {
@@ -38,6 +43,18 @@ double multiply_add(int64_t rounds, float* result) {
   return 2.0 * kChains * static_cast<double>(hn::Lanes(d)) * static_cast<double>(rounds);
 }
 
+/// A sum over `count` floats, which is a multiple of 64.
+float sum_all(const float* values, int64_t count) {
+  const hn::CappedTag<float, 16> d;
+  constexpr int64_t kStep = 64;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto sum = hn::Zero(d);
+  for (int64_t i = 0; i < count; i += kStep) {
+    for (int64_t j = 0; j < kStep; j += lanes) sum = hn::Add(sum, hn::LoadU(d, values + i + j));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace retro::bench
 HWY_AFTER_NAMESPACE();
@@ -46,6 +63,7 @@ HWY_AFTER_NAMESPACE();
 namespace retro::bench {
 
 HWY_EXPORT(multiply_add);
+HWY_EXPORT(sum_all);
 
 double thread_seconds() {
   timespec now = {};
@@ -66,6 +84,46 @@ double fma_peak(double seconds) {
   volatile float keep = result;
   (void)keep;
   return operations / elapsed;
+}
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+namespace {
+
+// Work done per second, `work(worker)` being called on all threads until `seconds` have passed.
+template <typename Work>
+double rate_of(int threads, double seconds, const Work& work) {
+  ThreadPool pool(threads);
+  std::vector<double> done(static_cast<size_t>(threads), 0);
+  const double start = wall_seconds();
+  pool.run([&](int worker) {
+    do {
+      done[static_cast<size_t>(worker)] += work(worker);
+    } while (wall_seconds() - start < seconds);
+  });
+  return std::accumulate(done.begin(), done.end(), 0.0) / (wall_seconds() - start);
+}
+
+}  // namespace
+
+double fma_peak_of(int threads, double seconds) {
+  std::vector<float> results(static_cast<size_t>(threads));
+  return rate_of(threads, seconds, [&](int worker) {
+    return HWY_DYNAMIC_DISPATCH(multiply_add)(5000, &results[static_cast<size_t>(worker)]);
+  });
+}
+
+double read_bandwidth(int threads, double seconds) {
+  constexpr int64_t kFloats = 32 << 20;  // 128 MiB a thread
+  const std::vector<float> values(static_cast<size_t>(kFloats * threads), 1.0F);
+  std::vector<float> sums(static_cast<size_t>(threads));
+  return rate_of(threads, seconds, [&](int worker) {
+    sums[static_cast<size_t>(worker)] +=
+        HWY_DYNAMIC_DISPATCH(sum_all)(values.data() + worker * kFloats, kFloats);
+    return static_cast<double>(kFloats * sizeof(float));
+  });
 }
 
 }  // namespace retro::bench

@@ -1,8 +1,8 @@
 // The matrix kernels against the processor's peak, on one thread, at the shapes of real models.
 //
-//   retrograd-bench [FILTER] [TARGET]
+//   retrograd-bench kernels [--filter TEXT] [--target NAME]
 //
-// FILTER: a part of "model format direction", as "gemma Q6_K back". TARGET: an instruction set, as AVX2.
+// TEXT: a part of "model format direction", as "gemma Q6_K back". NAME: an instruction set, as AVX2.
 // The peak is measured in turn with each kernel, by the thread's processor time; the share is the median of
 // the ratios. Weights rotate among copies larger than a core's caches.
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "base/thread_pool.h"
+#include "bench/commands.h"
 #include "bench/peak.h"
 #include "device/cpu/linear.h"
 #include "tests/support/cpu_targets.h"
@@ -155,21 +156,20 @@ void run_all(const std::string& filter) {
 }
 
 }  // namespace
-}  // namespace retro::bench
 
-int main(int argc, char** argv) {
-  const std::string filter = argc > 1 ? argv[1] : "";
-  const std::string target = argc > 2 ? argv[2] : "";
+int run_kernels(const std::string& filter, const std::string& target) {
   if (target.empty()) {
-    retro::bench::run_all(filter);
+    run_all(filter);
     return 0;
   }
-  for (const int64_t candidate : retro::test::cpu_targets()) {
-    if (retro::test::cpu_target_name(candidate) != target) continue;
-    const retro::test::OnTarget on(candidate);
-    retro::bench::run_all(filter);
+  for (const int64_t candidate : test::cpu_targets()) {
+    if (test::cpu_target_name(candidate) != target) continue;
+    const test::OnTarget on(candidate);
+    run_all(filter);
     return 0;
   }
   fmt::print(stderr, "this machine has no {}\n", target);
   return 1;
 }
+
+}  // namespace retro::bench

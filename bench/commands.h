@@ -1,0 +1,42 @@
+// The benchmarks of retrograd-bench. Each measures the machine's own peak in turn with the work, so that a figure is a
+// share of what the machine gave at that moment.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace retro::bench {
+
+int run_kernels(const std::string& filter, const std::string& target);
+
+struct TrainBench {
+  std::filesystem::path model;
+  int threads = 1;
+  int64_t ctx = 512;
+  int64_t micro_batch = 512;
+  int64_t rank = 8;
+  int64_t steps = 5;
+  int64_t checkpoint_layers = 0;
+  std::string checkpoint_dtype = "f32";
+  std::string kv_dtype = "f16";
+  bool by_operation = false;
+};
+
+/// Whole LoRA steps (all linear layers, AdamW) over one random sequence of ctx tokens.
+nlohmann::ordered_json run_train(const TrainBench& options);
+
+struct GenerateBench {
+  std::filesystem::path model;
+  int threads = 1;
+  int64_t prompt_tokens = 512;
+  int64_t new_tokens = 64;
+  std::vector<int64_t> sequences = {1};
+};
+
+/// Prefill and greedy decoding.
+nlohmann::ordered_json run_generate(const GenerateBench& options);
+
+}  // namespace retro::bench
