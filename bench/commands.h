@@ -1,5 +1,5 @@
-// The benchmarks of retrograd-bench. Each measures the machine's own peak in turn with the work, so that a figure is a
-// share of what the machine gave at that moment.
+// The benchmarks of retrograd-bench. Each measures the machine's own peak in turn with the work, so that a
+// figure is a share of what the machine gave at that moment.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,8 @@ nlohmann::ordered_json run_generate(const GenerateBench& o) {
   std::vector<int32_t> prompt(static_cast<size_t>(o.prompt_tokens));
   const RandomStream random(3, "bench");
   for (size_t i = 0; i < prompt.size(); ++i)
-    prompt[i] = static_cast<int32_t>(random.uniform(i) * 0.9F * static_cast<float>(model.hyperparameters().vocabulary));
+    prompt[i] = static_cast<int32_t>(random.uniform(i) * 0.9F *
+                                     static_cast<float>(model.hyperparameters().vocabulary));
 
   (void)engine.next_logits(std::span(prompt).first(1), 0);  // reads the weights into memory
   nlohmann::ordered_json json;

@@ -49,9 +49,11 @@ int run(int argc, char** argv) {
   step->add_option("--micro-batch", train.micro_batch, "tokens of a pass")->check(CLI::Range(1, 1 << 20));
   step->add_option("--rank", train.rank, "of the adapter")->check(CLI::Range(1, 4096));
   step->add_option("--steps", train.steps, "timed steps")->check(CLI::Range(1, 100000));
-  step->add_option("--checkpoint-layers", train.checkpoint_layers, "stride of gradient checkpointing; 0: none")
+  step->add_option("--checkpoint-layers", train.checkpoint_layers,
+                   "stride of gradient checkpointing; 0: none")
       ->check(CLI::Range(0, 4096));
-  step->add_option("--checkpoint-dtype", train.checkpoint_dtype)->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  step->add_option("--checkpoint-dtype", train.checkpoint_dtype)
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   step->add_option("--kv-dtype", train.kv_dtype)->check(CLI::IsMember({"f16", "f32"}));
   step->add_flag("--by-operation", train.by_operation, "where the time goes");
   step->add_option("--json", json, "also write the figures to this file");

@@ -17,7 +17,9 @@ class TimedDevice final : public device::Device {
   explicit TimedDevice(std::unique_ptr<device::Device> device) : device_(std::move(device)) {}
 
   std::string name() const override { return device_->name(); }
-  std::optional<std::string> unsupported(const device::OpArgs& op) const override { return device_->unsupported(op); }
+  std::optional<std::string> unsupported(const device::OpArgs& op) const override {
+    return device_->unsupported(op);
+  }
   void* allocate(size_t bytes, const char* what) override { return device_->allocate(bytes, what); }
   void release(void* memory, size_t bytes) override { device_->release(memory, bytes); }
   void run(const device::OpArgs& op, const device::PassArgs& pass) override {

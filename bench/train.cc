@@ -17,8 +17,9 @@ namespace retro::bench {
 std::vector<std::pair<std::string, double>> TimedDevice::times() const {
   // In the order of the variant OpArgs.
   static constexpr std::array<const char*, kOptimizer + 1> kNames = {
-      "embed", "rms_norm", "rms_norm_back", "linear", "linear_back", "rope", "kv_store", "attention", "attention_back",
-      "kv_load_grad", "gated", "gated_back", "add", "copy", "zero", "head", "optimizer"};
+      "embed",    "rms_norm",  "rms_norm_back",  "linear",       "linear_back", "rope",
+      "kv_store", "attention", "attention_back", "kv_load_grad", "gated",       "gated_back",
+      "add",      "copy",      "zero",           "head",         "optimizer"};
   std::vector<std::pair<std::string, double>> times;
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (seconds_[i] > 0) times.emplace_back(kNames[i], seconds_[i]);
@@ -34,8 +35,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Operations that a step needs a token: forward products, gradients of their inputs, the head, the adapter, attention
-/// with half of ctx keys. What is computed again does not count.
+/// Operations that a step needs a token: forward products, gradients of their inputs, the head, the adapter,
+/// attention with half of ctx keys. What is computed again does not count.
 double needed_operations(const model::Model& model, const model::AdapterLayout& layout, int64_t ctx) {
   const model::Hyperparameters& h = model.hyperparameters();
   double operations = 0;
@@ -87,7 +88,8 @@ nlohmann::ordered_json run_train(const TrainBench& o) {
   std::vector<int32_t> tokens(count), targets(count - 1);
   const RandomStream random(3, "bench");
   for (size_t i = 0; i < count; ++i)
-    tokens[i] = static_cast<int32_t>(random.uniform(i) * 0.9F * static_cast<float>(model.hyperparameters().vocabulary));
+    tokens[i] = static_cast<int32_t>(random.uniform(i) * 0.9F *
+                                     static_cast<float>(model.hyperparameters().vocabulary));
   std::iota(targets.begin(), targets.end(), 1);
   std::vector<float> logprobs(count - 1), dlogprobs(count - 1, -1.0F / static_cast<float>(count - 1));
   const engine::Sequence sequence{tokens, targets, logprobs, dlogprobs};

@@ -33,8 +33,7 @@ void fit_levers(run::StarterOptions& options, const NewArguments& arguments, con
   if (!fit) {
     reporter.warn(
         fmt::format("no setting of the memory levers fits the {} that are available: the smallest, which is "
-                    "written, takes {}; "
-                    "lower training.ctx, or take a smaller model",
+                    "written, takes {}; take a smaller model",
                     format_bytes(available), format_bytes(chosen.bytes)));
   }
   options.micro_batch = chosen.micro_batch;
