@@ -63,6 +63,7 @@ TEST_P(Interrupt, SecondSignalEnds) {
 
 TEST_P(Interrupt, FormerHandlersComeBack) {
   const int status = in_child([] {
+    ::signal(GetParam(), SIG_DFL);  // a job in the background starts with SIGINT ignored
     { const InterruptGuard guard; }
     ::raise(GetParam());
   });
