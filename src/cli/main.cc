@@ -1,9 +1,12 @@
+#include <unistd.h>
+
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <new>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/memory_info.h"
@@ -50,6 +53,16 @@ int run(int argc, char** argv, Progressed& progressed) {
   }
 }
 
+// A mapped file that somebody shortens: its lost pages cannot be read, and there is no way back from here.
+void on_lost_page(int) {
+  constexpr std::string_view kTold =
+      "\nretrograd: the model or another file in use was made shorter or cannot be read any more; "
+      "checkpoints written "
+      "so far are whole\n";
+  if (::write(STDERR_FILENO, kTold.data(), kTold.size()) < 0) _exit(1);
+  _exit(1);
+}
+
 // What is still in the buffer is a result too: a full disk must not pass for success.
 bool results_are_out() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
@@ -63,6 +76,7 @@ bool results_are_out() {
 int main(int argc, char** argv) {
   // A report that nobody can read any more stops no run.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGBUS, on_lost_page);
   Progressed progressed;
   (void)retro::program_file_bytes();
   const int code = run(argc, argv, progressed);

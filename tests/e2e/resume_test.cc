@@ -246,6 +246,23 @@ TEST(KilledProcess, GoesOnToTheSameBytes) {
   EXPECT_EQ(run.get("adapter.gguf"), expected);
 }
 
+// The base is cut short under a run that has it mapped: an error, and the checkpoints stay.
+TEST(LostModel, IsToldAndCheckpointsStay) {
+  const ToyRun run;
+  ToyDocument toy;
+  toy.training = "epochs = 100000\nlr = 1e-3\nctx = 64\nmicro_batch = 64\nlr_scheduler = \"constant\"\n";
+  toy.rest = kCheckpointEveryStep;
+  run.put("run.toml", toy.text());
+  Program running(run.path(), {"train", "run.toml"});
+  ASSERT_TRUE(
+      running.wait_for([](const std::string& err) { return err.find("epoch 2:") != std::string::npos; }));
+  std::filesystem::resize_file(run / "model.gguf", 4096);
+  const Outcome outcome = running.wait();
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("made shorter"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(run::newest_checkpoint(run / "state").has_value());
+}
+
 TEST(InterruptedProcess, SavesAndExits130) {
   const ToyRun run;
   ToyDocument toy;
