@@ -72,7 +72,6 @@ void discard(Document&, const KeyValue&) {}
 
 constexpr double kMany = 1e12;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr Bounds kPositive{.low = 0, .low_open = true};
 constexpr Bounds kNotNegative{.low = 0};
 constexpr Bounds kBelowOne{.low = 0, .high = 0.9999999};  // 1 - 1e-8 is 1 as an f32
 constexpr Bounds kCount{.low = 1, .high = kMany};

@@ -57,7 +57,9 @@ std::string edit_training(const std::string& toml, const Changes& changes) {
   const auto section = header - lines.begin();
   const std::string line_end = header->ends_with('\r') ? "\r" : "";
   auto next = section + 1;  // where a key goes that is not there yet
-  for (const auto& [key, value] : changes) {
+  for (const auto& change : changes) {
+    const std::string& key = change.first;
+    const std::string& value = change.second;
     const auto end = std::find_if(lines.begin() + section + 1, lines.end(),
                                   [](const std::string& line) { return trimmed(line).starts_with('['); });
     const auto at = std::find_if(lines.begin() + section + 1, end,

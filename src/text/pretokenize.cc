@@ -60,9 +60,9 @@ std::string known_pretokenizers() {
 /// A compiled pattern.
 struct Pretokenizer::Pattern {
   struct Free {
-    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-    void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-    void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+    void operator()(pcre2_code* compiled) const { pcre2_code_free(compiled); }
+    void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
+    void operator()(pcre2_match_context* limits) const { pcre2_match_context_free(limits); }
   };
 
   explicit Pattern(const char* pattern);
