@@ -24,11 +24,7 @@ data::DataFile open_examples(const BenchArguments& arguments, const run::Documen
   if (arguments.data) return {*arguments.data, format};
   if (document.evaluation) return {document.evaluation->data, format};
   // sft.data_format is that of the training data alone.
-  if (!format && document.sft.data_format) {
-    format =
-        *document.sft.data_format == run::DataFormat::text ? data::FileFormat::text : data::FileFormat::chat;
-  }
-  return {document.sft.data, format};
+  return {document.sft.data, format ? format : run::file_format(document.sft.data_format)};
 }
 
 nlohmann::ordered_json to_json(const run::Loss& loss) {

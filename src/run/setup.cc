@@ -74,11 +74,8 @@ model::AdapterLayout adapter_layout(const Document& document, const ModelContext
   }
 }
 
-model::Adapter initial_adapter(const Document& document, const ModelContext& context,
-                               const std::string& fingerprint, Reporter& reporter) {
-  if (!document.lora.init_adapter) {
-    return model::make_adapter(adapter_layout(document, context), document.lora.seed);
-  }
+model::Adapter first_adapter(const Document& document, const ModelContext& context,
+                             const std::string& fingerprint, Reporter& reporter) {
   model::LoadedAdapter loaded = model::read_adapter(*document.lora.init_adapter, context.model);
   for (const std::string& line : model::describe_loading(loaded, context.model, fingerprint)) {
     line.starts_with("warning: ") ? reporter.warn(line.substr(9)) : reporter.note(line);

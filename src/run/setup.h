@@ -25,9 +25,9 @@ engine::EngineOptions engine_options(const Document& document, const Workload& w
 
 engine::OptimizerOptions optimizer_options(const Document& document);
 
-/// A fresh adapter, or the one of `lora.init_adapter`; says how many tensors it changes.
-model::Adapter initial_adapter(const Document& document, const ModelContext& context,
-                               const std::string& fingerprint, Reporter& reporter);
+/// The adapter of `lora.init_adapter`; says how many tensors it changes.
+model::Adapter first_adapter(const Document& document, const ModelContext& context,
+                             const std::string& fingerprint, Reporter& reporter);
 
 /// The layout alone, for a plan.
 model::AdapterLayout adapter_layout(const Document& document, const ModelContext& context);

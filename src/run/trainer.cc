@@ -86,25 +86,25 @@ void Trainer::sign() {
 
 void Trainer::make_engine(const LoadedCheckpoint* checkpoint) {
   const int64_t program = program_bytes();
+  // A first adapter is no larger than its file, and is read once.
+  const bool given = checkpoint == nullptr && document_.lora.init_adapter;
+  if (given) adapter_ = first_adapter(document_, context_, fingerprint_, reporter_);
   // A resumed run has its adapter from the checkpoint: lora.init_adapter may have changed since.
   model::AdapterLayout layout =
       checkpoint != nullptr
           ? model::named_targets(context_.model, state_.adapter.ranks,
                                  static_cast<float>(state_.adapter.alpha),
                                  state_.adapter.dtype == "F32" ? tensor::DType::F32 : tensor::DType::F16)
-          : adapter_layout(document_, context_);
+      : given ? adapter_.layout
+              : adapter_layout(document_, context_);
   const engine::OptimizerOptions optimizer = optimizer_options(document_);
   engine::EnginePlan plan =
       engine::plan_engine(context_.model, &layout, engine_options(document_, workload_));
   check_fits(document_, context_,
              plan_memory(context_, plan, &layout, optimizer.kind, document_.training.threads, program),
              workload_, program);
-  if (checkpoint != nullptr) {
-    adapter_ = model::make_adapter(std::move(layout), document_.lora.seed);
-  } else {
-    adapter_ = initial_adapter(document_, context_, fingerprint_, reporter_);
-    state_.adapter = shape_of(adapter_.layout);
-  }
+  if (!given) adapter_ = model::make_adapter(std::move(layout), document_.lora.seed);
+  state_.adapter = shape_of(adapter_.layout);
   device_ = device::make_cpu_device(document_.training.threads);
   engine_ = std::make_unique<engine::Engine>(*device_, &adapter_, std::move(plan));
   optimizer_ = std::make_unique<engine::Optimizer>(*device_, optimizer, adapter_.layout.size());

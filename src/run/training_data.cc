@@ -9,11 +9,6 @@ namespace retro::run {
 
 namespace {
 
-std::optional<data::FileFormat> to_format(const std::optional<DataFormat>& format) {
-  if (!format) return std::nullopt;
-  return *format == DataFormat::text ? data::FileFormat::text : data::FileFormat::chat;
-}
-
 std::string list_lines(const std::vector<size_t>& lines) {
   constexpr size_t kShown = 10;
   std::string text;
@@ -24,6 +19,11 @@ std::string list_lines(const std::vector<size_t>& lines) {
 
 }  // namespace
 
+std::optional<data::FileFormat> file_format(const std::optional<DataFormat>& format) {
+  if (!format) return std::nullopt;
+  return *format == DataFormat::text ? data::FileFormat::text : data::FileFormat::chat;
+}
+
 DataFiles open_data(const Document& document) {
   const auto open = [&](const char* key, const std::filesystem::path& path, const auto& format) {
     try {
@@ -33,7 +33,7 @@ DataFiles open_data(const Document& document) {
       throw error.within(place(document, key));
     }
   };
-  DataFiles files{open("sft.data", document.sft.data, to_format(document.sft.data_format)), std::nullopt};
+  DataFiles files{open("sft.data", document.sft.data, file_format(document.sft.data_format)), std::nullopt};
   if (document.evaluation)
     files.evaluation.emplace(open("evaluation.data", document.evaluation->data, std::nullopt));
   return files;

@@ -16,6 +16,9 @@ struct DataFiles {
   std::optional<data::DataFile> evaluation;
 };
 
+/// A document's word for a format; none stays to be inferred.
+std::optional<data::FileFormat> file_format(const std::optional<DataFormat>& format);
+
 DataFiles open_data(const Document& document);
 
 data::RecordOptions record_options(const Document& document);
