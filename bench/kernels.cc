@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "bench/commands.h"
 #include "bench/peak.h"
 #include "device/cpu/linear.h"
+#include "device/device.h"
 #include "tests/support/cpu_targets.h"
 #include "tests/support/random_weights.h"
 
@@ -68,9 +70,16 @@ class Bench {
     copies_ = std::clamp<int64_t>(kMostWeights / (row * shape_.out) / 2, 1, 16);
     bytes_ = test::random_weights(shape.dtype, shape_.out * copies_, shape.in, 0.05F, 1, "bench");
     const int64_t most = kRows.back();
-    x_ = numbers(most * shape_.in);
-    y_ = numbers(most * shape_.out);
+    // As in a run, where all activations share one allocation.
+    memory_ = static_cast<float*>(device_->allocate(bytes_of_activations(), "activations"));
+    x_ = memory_;
+    y_ = memory_ + (most * shape_.in + 1023) / 1024 * 1024;
+    fill(x_, most * shape_.in);
+    fill(y_, most * shape_.out);
   }
+  ~Bench() { device_->release(memory_, bytes_of_activations()); }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
 
   double operations(int64_t rows) const {
     return 2.0 * static_cast<double>(rows) * static_cast<double>(shape_.in) * static_cast<double>(shape_.out);
@@ -81,11 +90,11 @@ class Bench {
     const device::Weight w = {bytes_.data() + size * (turn_++ % copies_), shape_.out, shape_.in,
                               shape_.dtype};
     if (direction_ == Direction::forward) {
-      device::cpu::product_nt(x_.data(), w.cols, rows, w, y_.data(), w.rows, false, workspace_);
+      device::cpu::product_nt(x_, w.cols, rows, w, y_, w.rows, false, workspace_);
     } else if (direction_ == Direction::back) {
-      device::cpu::product_nn(y_.data(), w.rows, rows, w, x_.data(), w.cols, false, workspace_);
+      device::cpu::product_nn(y_, w.rows, rows, w, x_, w.cols, false, workspace_);
     } else {
-      device::cpu::product_tn(y_.data(), w.rows, w.rows, x_.data(), w.cols, w.cols, rows,
+      device::cpu::product_tn(y_, w.rows, w.rows, x_, w.cols, w.cols, rows,
                               reinterpret_cast<float*>(bytes_.data()), w.cols, workspace_);
     }
   }
@@ -113,11 +122,13 @@ class Bench {
   const Shape& shape() const { return shape_; }
 
  private:
-  static std::vector<float> numbers(int64_t count) {
-    std::vector<float> values(static_cast<size_t>(count));
+  size_t bytes_of_activations() const {
+    const int64_t floats = kRows.back() * (shape_.in + shape_.out) + 1024;
+    return static_cast<size_t>(std::max<int64_t>(floats * 4, 16 << 20));
+  }
+  static void fill(float* values, int64_t count) {
     const RandomStream random(1, "bench");
-    for (size_t i = 0; i < values.size(); ++i) values[i] = random.uniform(i) - 0.5F;
-    return values;
+    for (int64_t i = 0; i < count; ++i) values[i] = random.uniform(static_cast<uint64_t>(i)) - 0.5F;
   }
 
   Shape shape_;
@@ -125,8 +136,10 @@ class Bench {
   int64_t copies_ = 1;
   int64_t turn_ = 0;
   std::vector<std::byte> bytes_;
-  std::vector<float> x_;
-  std::vector<float> y_;
+  std::unique_ptr<device::Device> device_ = device::make_cpu_device(1);
+  float* memory_ = nullptr;
+  float* x_ = nullptr;
+  float* y_ = nullptr;
   ThreadPool pool_{1};
   device::cpu::Workspace workspace_{pool_};
 };

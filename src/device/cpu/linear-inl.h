@@ -49,13 +49,14 @@ HWY_INLINE void run_strips(const TileArgs& tile, int64_t rows, int64_t column, i
     const int count = static_cast<int>(rows * (t + 1) / tiles - row);
     TileArgs args = tile;
     args.a = tile.a + row * tile.a_row;
+    args.tail_a = tile.tail_a + row * tile.tail_row;
     args.b_step = width;
     int64_t at = column;
     if (rows == 1 && width == kFullWidth) {
       for (; at + kLoneStrips * width <= end; at += kLoneStrips * width) {
         args.b = strip_at(scratch, at / width);
         args.c = tile.c + at;
-        lone_row_tile(args, kFullWidth * kMaxDepth);
+        lone_row_tile(args, kFullWidth * kPanelDepth);
       }
     }
     for (; at < end; at += width) {
@@ -110,9 +111,9 @@ HWY_INLINE Block gathered(const Block& block, Scratch& scratch) {
   return result;
 }
 
-/// Runs the block over the group of columns that is in the panel.
-HWY_INLINE void run_block(const ProductArgs& product, const Block& block, int64_t column, int64_t columns,
-                          Scratch& scratch) {
+/// Runs the block over the group of columns that is in the panel; the last one of the sum with the tail.
+HWY_INLINE void run_block(const ProductArgs& product, const Block& block, bool last, int64_t column,
+                          int64_t columns, Scratch& scratch) {
   TileArgs tile = {};
   tile.a = block.a;
   tile.a_row = block.a_row;
@@ -121,6 +122,18 @@ HWY_INLINE void run_block(const ProductArgs& product, const Block& block, int64_
   tile.c = product.c + block.row * product.ldc + column;
   tile.c_row = product.ldc;
   tile.accumulate = product.accumulate || block.k > 0;
+  const Tail& tail = product.tail;
+  if (last && tail.there()) {
+    tile.tail_a = tail.a + block.row * tail.lda;
+    tile.tail_row = tail.lda;
+    tile.tail_depth = tail.w.rows;
+    Rectangle part = whole(tail.w);
+    part.rows = tail.w.rows;
+    part.column = column;
+    part.columns = columns;
+    part.panel_row = block.depth;
+    straight_filler(tail.w.dtype)(part, scratch);
+  }
   run_group(tile, block.rows, columns, scratch);
 }
 
@@ -138,7 +151,7 @@ HWY_INLINE void nt_block(const ProductArgs& product, const Block& block, int64_t
     fill(part, width_for(part.rows), strip_at(scratch, at / kFullWidth), scratch);
   }
   prefetch(next);
-  run_block(product, block, column, columns, scratch);
+  run_block(product, block, block.k + block.depth == product.w.cols, column, columns, scratch);
 }
 
 /// The rectangle of W for columns [column, …) of the output and block k of the sum; empty beyond the output.
@@ -212,7 +225,7 @@ inline void product_nn_part(const ProductArgs& product, const OutputPart& output
         next.row = k + depth;
         next.rows = std::min(depth, product.w.rows - next.row);
         prefetch(next);
-        run_block(product, block, column, part.columns, scratch);
+        run_block(product, block, block.k + block.depth == product.w.rows, column, part.columns, scratch);
       }
     }
   }

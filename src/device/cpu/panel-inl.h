@@ -1,7 +1,7 @@
 // Panels: a part of W decoded to f32 in the order in which the tile reads it.
 //
-// A panel holds groups of strips; a strip is `width` columns of the tile's B by up to kMaxDepth rows, so that
-// B[k, j] is strip[k * width + j]. Columns beyond the last are zero.
+// A panel holds groups of strips; a strip is `width` columns of the tile's B by up to kPanelDepth rows, so
+// that B[k, j] is strip[k * width + j]. Columns beyond the last are zero.
 
 #if defined(RETRO_DEVICE_CPU_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RETRO_DEVICE_CPU_PANEL_INL_H_
@@ -39,6 +39,7 @@ struct Rectangle {
   int64_t rows;
   int64_t column;
   int64_t columns;
+  int64_t panel_row = 0;  // of a straight panel, where row 0 goes
 
   const std::byte* row_at(int64_t i) const { return data + (row + i) * row_bytes; }
 };
@@ -59,7 +60,7 @@ HWY_INLINE void prefetch(const Rectangle& part) {
 
 /// Where strip `s` of a group lies.
 HWY_INLINE float* strip_at(Scratch& scratch, int64_t s) {
-  return scratch.panel + s * kFullWidth * kMaxDepth;
+  return scratch.panel + s * kFullWidth * kPanelDepth;
 }
 
 /// The transposed strip, B[k, j] = W[row + j, column + k]: at most `width` rows.
@@ -190,7 +191,7 @@ HWY_INLINE void expand_straight(const int8_t* quants, const float* scale, const 
     const auto q = hn::ConvertTo(d, hn::PromoteTo(integers, hn::LoadU(bytes, quants + i)));
     auto weight = hn::Mul(hn::Set(d, scale[i / Format::kGroup]), q);
     if constexpr (Format::kMinimum) weight = hn::Add(weight, hn::Set(d, minimum[i / Format::kGroup]));
-    hn::Store(weight, d, to + i / kFullWidth * (kFullWidth * kMaxDepth) + i % kFullWidth);
+    hn::Store(weight, d, to + i / kFullWidth * (kFullWidth * kPanelDepth) + i % kFullWidth);
   }
 }
 
@@ -205,7 +206,7 @@ void fill_straight_blocks(const Rectangle& part, Scratch& scratch) {
   const int64_t end = begin + part.columns / 32;
   for (int64_t r = 0; r < part.rows; ++r) {
     const std::byte* block = part.row_at(r) + first * kBytes;
-    float* to = scratch.panel + r * kFullWidth;
+    float* to = scratch.panel + (part.panel_row + r) * kFullWidth;
     for (int64_t b = first; b < last; ++b, block += kBytes) {
       float scale[kGroups];
       float minimum[kGroups];
@@ -217,7 +218,7 @@ void fill_straight_blocks(const Rectangle& part, Scratch& scratch) {
         Format::quants(block, c, scratch.quants);
         const int group = 32 * c / Format::kGroup;
         expand_straight<Format>(scratch.quants, scale + group, minimum + group, to);
-        to += 32 * kMaxDepth;
+        to += 32 * kPanelDepth;
       }
     }
   }
@@ -255,10 +256,11 @@ void fill_straight_plain(const Rectangle& part, Scratch& scratch) {
   for (int64_t r = 0; r < part.rows; ++r) {
     const std::byte* row = part.row_at(r);
     for (int64_t s = 0; s < full; ++s) {
-      Format::values(row, part.column + s * kFullWidth, kFullWidth, strip_at(scratch, s) + r * kFullWidth);
+      Format::values(row, part.column + s * kFullWidth, kFullWidth,
+                     strip_at(scratch, s) + (part.panel_row + r) * kFullWidth);
     }
     if (rest == 0) continue;
-    float* to = strip_at(scratch, full) + r * width;
+    float* to = strip_at(scratch, full) + (part.panel_row + r) * width;
     Format::values(row, part.column + full * kFullWidth, rest, to);
     std::fill(to + rest, to + width, 0.0F);
   }
@@ -347,7 +349,8 @@ inline void fill_straight_any(const Rectangle& part, Scratch& scratch) {
     const int width = width_for(columns);
     for (int64_t r = 0; r < part.rows; ++r) {
       for (int64_t j = 0; j < width; ++j) {
-        strip_at(scratch, s)[r * width + j] = j < columns ? weight_at(part, r, part.column + column + j) : 0;
+        strip_at(scratch, s)[(part.panel_row + r) * width + j] =
+            j < columns ? weight_at(part, r, part.column + column + j) : 0;
       }
     }
   }
