@@ -69,7 +69,8 @@ class Engine {
   /// Adds the gradient of independent sequences whose dlogprobs are known; also fills their logprobs.
   void accumulate(std::span<const Sequence> sequences);
 
-  /// Adds the gradient of sequences whose dlogprobs depend on one another's logprobs.
+  /// Adds the gradient of sequences whose dlogprobs depend on one another's logprobs. `objective` does not
+  /// call this engine.
   void accumulate_coupled(std::span<const Sequence> set, const Objective& objective);
 
   /// The flat gradient, laid out as the adapter's weights.
@@ -98,6 +99,7 @@ class Engine {
   const model::Adapter* adapter_;
   EnginePlan plan_;
   PassBuffers pass_;
+  Passes passes_;  // of the set at hand
   struct Release {
     device::Device* device;
     size_t bytes;

@@ -7,25 +7,26 @@
 
 namespace retro::engine {
 
-std::vector<std::vector<Piece>> cut_passes(std::span<const Sequence> set, int32_t micro_batch) {
-  std::vector<std::vector<Piece>> passes(1);
+void Passes::cut(std::span<const Sequence> set, int32_t micro_batch) {
+  pieces_.clear();
+  ends_.clear();
   int32_t room = micro_batch;
   int32_t carry = 0;
   for (size_t s = 0; s < set.size(); ++s) {
     const int32_t rows = set[s].rows();
     for (int32_t begin = 0; begin < rows;) {
       if (room == 0) {
-        passes.emplace_back();
+        ends_.push_back(pieces_.size());
         room = micro_batch;
       }
       const int32_t end = std::min(rows, begin + room);
-      passes.back().push_back({static_cast<int32_t>(s), begin, end, carry});
+      pieces_.push_back({static_cast<int32_t>(s), begin, end, carry});
       room -= end - begin;
       begin = end;
     }
     carry += rows;
   }
-  return passes;
+  ends_.push_back(pieces_.size());
 }
 
 int32_t widest_pass(std::span<const int32_t> rows, int32_t micro_batch) {

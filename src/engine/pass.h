@@ -18,8 +18,23 @@ struct Piece {
   int32_t carry_begin = 0;
 };
 
-/// Cuts the rows of `set` into passes, in order; a sequence that does not fit continues in the next pass.
-std::vector<std::vector<Piece>> cut_passes(std::span<const Sequence> set, int32_t micro_batch);
+/// The passes of a coupled set, in order; kept from set to set, so that steps alike allocate nothing.
+class Passes {
+ public:
+  /// Cuts the rows of `set` into passes; a sequence that does not fit continues in the next one. At least one
+  /// pass, which may be empty.
+  void cut(std::span<const Sequence> set, int32_t micro_batch);
+
+  size_t size() const { return ends_.size(); }
+  std::span<const Piece> operator[](size_t pass) const {
+    const size_t begin = pass == 0 ? 0 : ends_[pass - 1];
+    return {pieces_.data() + begin, ends_[pass] - begin};
+  }
+
+ private:
+  std::vector<Piece> pieces_;
+  std::vector<size_t> ends_;  // of each pass in pieces_
+};
 
 /// How many of `available` independent sequences, the i-th of rows(i) rows, go into one pass together: the
 /// longest prefix that fits, at least one.

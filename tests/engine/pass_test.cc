@@ -32,7 +32,13 @@ class RowsOf {
   std::vector<Sequence> sequences_;
 };
 
-int32_t rows_of(const std::vector<Piece>& pass) {
+Passes cut_passes(std::span<const Sequence> set, int32_t micro_batch) {
+  Passes passes;
+  passes.cut(set, micro_batch);
+  return passes;
+}
+
+int32_t rows_of(std::span<const Piece> pass) {
   return std::accumulate(pass.begin(), pass.end(), 0,
                          [](int32_t sum, const Piece& piece) { return sum + piece.end - piece.begin; });
 }
@@ -100,8 +106,8 @@ TEST(WidestPass, IsTheWidestOfThoseThatAreCut) {
       int32_t widest = 0;
       for (auto rest = set.sequences(); !rest.empty();) {
         const size_t count = pass_prefix(rest.size(), micro_batch, [&](size_t i) { return rest[i].rows(); });
-        for (const auto& pass : cut_passes(rest.first(count), micro_batch))
-          widest = std::max(widest, rows_of(pass));
+        const Passes passes = cut_passes(rest.first(count), micro_batch);
+        for (size_t p = 0; p < passes.size(); ++p) widest = std::max(widest, rows_of(passes[p]));
         rest = rest.subspan(count);
       }
       EXPECT_EQ(widest_pass(rows, micro_batch), widest) << "seed " << seed << " micro_batch " << micro_batch;
