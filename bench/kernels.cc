@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "bench/commands.h"
@@ -144,7 +146,8 @@ class Bench {
   device::cpu::Workspace workspace_{pool_};
 };
 
-void run_all(const std::string& filter) {
+nlohmann::ordered_json run_all(const std::string& filter) {
+  nlohmann::ordered_json json = {{"instruction_set", device::cpu::instruction_set()}};
   fmt::print("{}, peak {:.1f} GFLOP/s; share of it in % by rows\n", device::cpu::instruction_set(),
              fma_peak(0.1) / 1e9);
   fmt::print("{:44}", "");
@@ -159,30 +162,30 @@ void run_all(const std::string& filter) {
       if (name.find(filter) == std::string::npos) continue;
       Bench bench(shape, direction);
       fmt::print("{:28} {:>6} x {:<6}", name, bench.shape().out, shape.in);
+      nlohmann::ordered_json row = {{"name", name}, {"out", bench.shape().out}, {"in", shape.in}};
       for (const int64_t rows : kRows) {
-        fmt::print("{:7.1f}", 100 * bench.share(rows));
+        const double share = bench.share(rows);
+        row["share_of_fma_peak"][std::to_string(rows)] = share;
+        fmt::print("{:7.1f}", 100 * share);
         std::fflush(stdout);
       }
+      json["rows"].push_back(std::move(row));
       fmt::print("\n");
     }
   }
+  return json;
 }
 
 }  // namespace
 
-int run_kernels(const std::string& filter, const std::string& target) {
-  if (target.empty()) {
-    run_all(filter);
-    return 0;
-  }
+nlohmann::ordered_json run_kernels(const std::string& filter, const std::string& target) {
+  if (target.empty()) return run_all(filter);
   for (const int64_t candidate : test::cpu_targets()) {
     if (test::cpu_target_name(candidate) != target) continue;
     const test::OnTarget on(candidate);
-    run_all(filter);
-    return 0;
+    return run_all(filter);
   }
-  fmt::print(stderr, "this machine has no {}\n", target);
-  return 1;
+  fail(ErrorKind::config, "this machine has no {}", target);
 }
 
 }  // namespace retro::bench

@@ -245,8 +245,18 @@ std::span<const float> Engine::next_logits(std::span<const int32_t> tokens, int3
     run({&sequence, 1}, {&piece, 1}, device::HeadMode::score, 0,
         last ? plan_.program.head_end : plan_.program.forward_end);
   }
+  return logits().row(0);
+}
+
+Logits Engine::next_logits(std::span<const Sequence> set, std::span<const Piece> pieces) {
+  RETRO_CHECK(static_cast<int64_t>(pieces.size()) <= plan_.options.head_chunk_rows);
+  run(set, pieces, device::HeadMode::score, 0, plan_.program.head_end);
+  return logits();
+}
+
+Logits Engine::logits() const {
   const auto& head = std::get<device::HeadArgs>(executable_.operations()[plan_.program.forward_end]);
-  return {head.logits.f32(), static_cast<size_t>(head.w.rows)};
+  return {head.logits.f32(), static_cast<size_t>(head.w.rows), static_cast<size_t>(head.logits.stride)};
 }
 
 }  // namespace retro::engine

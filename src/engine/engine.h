@@ -53,6 +53,15 @@ struct EnginePlan {
 EnginePlan plan_engine(const model::Model& model, const model::AdapterLayout* adapter,
                        const EngineOptions& options);
 
+/// Rows of logits, valid until the engine runs again.
+struct Logits {
+  const float* data = nullptr;
+  size_t vocabulary = 0;
+  size_t stride = 0;
+
+  std::span<const float> row(size_t i) const { return {data + i * stride, vocabulary}; }
+};
+
 class Engine {
  public:
   /// `adapter` outlives the engine and is what refresh_adapter() reads; null for the base alone. Throws
@@ -84,6 +93,11 @@ class Engine {
   /// after the last. The keys of earlier tokens must still be in the carry.
   std::span<const float> next_logits(std::span<const int32_t> tokens, int32_t position);
 
+  /// Logits, a row a piece, after the last row of each piece, which goes on a sequence of `set` whose
+  /// earlier keys are in the carry from the piece's carry_begin on. All pieces together are one pass, and no
+  /// more than the plan's head_chunk_rows.
+  Logits next_logits(std::span<const Sequence> set, std::span<const Piece> pieces);
+
   const EnginePlan& plan() const { return plan_; }
 
  private:
@@ -93,6 +107,7 @@ class Engine {
   void clear_carry_gradients(int64_t rows);
   void run(std::span<const Sequence> set, std::span<const Piece> pieces, device::HeadMode mode, size_t begin,
            size_t end);
+  Logits logits() const;
   void accumulate_known(std::span<const Sequence> set);
 
   device::Device& device_;

@@ -48,8 +48,19 @@ size_t pass_prefix(size_t available, int32_t micro_batch, const Rows& rows) {
   return count;
 }
 
-/// Rows of the widest pass that independent sequences of `rows` rows are cut into.
-int32_t widest_pass(std::span<const int32_t> rows, int32_t micro_batch);
+/// What gradients of independent sequences take, by the passes they are cut into.
+struct PassTotals {
+  int32_t widest = 0;  // rows of the widest pass
+  int64_t passes = 0;  // forward, head and backward
+  int64_t rows = 0;
+  int64_t repeated_passes = 0;  // forward once more, for the keys of later passes
+  int64_t repeated_rows = 0;
+
+  PassTotals& operator+=(const PassTotals& other);
+};
+
+/// Of sequences of `rows` rows each.
+PassTotals pass_totals(std::span<const int32_t> rows, int32_t micro_batch);
 
 /// The arrays of one pass, filled for each and reused.
 class PassBuffers {
