@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -73,6 +74,22 @@ engine::EngineOptions engine_options(const TrainBench& o) {
   return options;
 }
 
+nlohmann::ordered_json bytes_by_part(const engine::EnginePlan& plan) {
+  static const std::map<std::string, std::string> kShort = {
+      {"activations kept for the backward pass", "kept"},
+      {"activations and gradients of the moment", "working"},
+      {"logits tiles", "logits"},
+      {"keys and values", "kv"},
+      {"gradients of keys and values", "kv_gradients"},
+      {"adapter gradient", "adapter_gradient"}};
+  nlohmann::ordered_json json;
+  for (const auto& part : plan.parts) {
+    const auto name = kShort.find(part.name);
+    json[name == kShort.end() ? part.name : name->second] = part.bytes;
+  }
+  return json;
+}
+
 }  // namespace
 
 nlohmann::ordered_json run_train(const TrainBench& o) {
@@ -81,6 +98,7 @@ nlohmann::ordered_json run_train(const TrainBench& o) {
   TimedDevice device(device::make_cpu_device(o.threads));
   const engine::EngineOptions options = engine_options(o);
   engine::EnginePlan plan = engine::plan_engine(model, &adapter.layout, options);
+  const nlohmann::ordered_json parts = bytes_by_part(plan);
   engine::Engine engine(device, &adapter, std::move(plan));
   engine::Optimizer optimizer(device, {}, adapter.layout.size());
 
@@ -115,6 +133,7 @@ nlohmann::ordered_json run_train(const TrainBench& o) {
   json["gflops"] = operations / median(seconds) / 1e9;
   json["share_of_fma_peak"] = median(shares);
   json["peak_rss_bytes"] = peak_resident_bytes();
+  json["parts"] = parts;
   fmt::print("step of {} tokens: {:.1f} tok/s, {:.1f} GFLOP/s, {:.1f} % of the peak, {} MiB\n", o.ctx,
              json["tokens_per_second"].get<double>(), json["gflops"].get<double>(), 100 * median(shares),
              peak_resident_bytes() >> 20);

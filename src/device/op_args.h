@@ -110,7 +110,7 @@ struct Lora {
 
 /// y = x·Wᵀ, and with LoRA u = x·Aᵀ, y += (scale·u)·Bᵗ. u [R, rank] is kept for the backward pass, already
 /// scaled. Every output is one chain of fused multiply-adds in the order of k, the base's before the
-/// adapter's.
+/// adapter's. Where y.data is null only u is made.
 struct LinearArgs {
   Matrix x;
   Weight w;

@@ -42,7 +42,7 @@ struct RmsNormBack {  // x, dy [, dx where it accumulates] → dx
   bool accumulate = false;
 };
 /// `lora` numbers the low-rank term among the adapter's targets; -1 without one.
-struct Linear {  // x → y [, u]
+struct Linear {  // x → y or kNone [, u]
   device::Weight w;
   int32_t lora = -1;
 };

@@ -178,6 +178,7 @@ void linear(const LinearArgs& args, int64_t rows, Workspace& workspace) noexcept
   product_nt(x.f32(), x.stride, rows, lora_weight(lora.a, lora, args.w.cols), args.u.f32(), args.u.stride,
              false, workspace);
   scale_rows(args.u, rows, lora.scale);
+  if (y.data == nullptr) return;
   const Tail tail = {args.u.f32(), args.u.stride, lora_weight(lora.bt, lora, args.w.rows)};
   with_tail(
       product, tail, [&](const ProductArgs& part) { run_nt(part, rows, workspace); },
