@@ -67,6 +67,10 @@ const DTypeInfo& dtype_info(DType dtype) {
   return *info;
 }
 
+const DTypeInfo& newest_dtype() {
+  return *std::ranges::max_element(kTypes, {}, &DTypeInfo::dtype);
+}
+
 std::string dtype_name(DType dtype) {
   const DTypeInfo* info = find_dtype(static_cast<uint32_t>(dtype));
   return info != nullptr ? std::string(info->name) : fmt::format("type {}", static_cast<uint32_t>(dtype));

@@ -59,7 +59,8 @@ void set_scale(DType dtype, std::byte* block, float scale) {
   if (dtype == DType::MXFP4) {
     block[0] = static_cast<std::byte>(std::ilogb(scale) + 128);
   } else if (dtype == DType::NVFP4) {
-    std::fill_n(block, 4, static_cast<std::byte>(nearest_ue4m3_half(scale)));
+    constexpr float kOfGroup[4] = {1, 0.5F, 2, 1.5F};
+    for (int g = 0; g < 4; ++g) block[g] = static_cast<std::byte>(nearest_ue4m3_half(kOfGroup[g] * scale));
   } else if (dtype == DType::IQ1_M) {  // a nibble on top of each of four words
     for (size_t j = 0; j < 4; ++j) {
       std::byte& top = block[offsetof(tensor::BlockIQ1_M, scales) + 2 * j + 1];
