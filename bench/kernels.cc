@@ -37,15 +37,24 @@ struct Shape {
 };
 
 constexpr std::array kShapes = {
-    Shape{"smollm2", 576, 576, DType::Q4_1},   Shape{"smollm2", 192, 576, DType::Q4_1},
-    Shape{"smollm2", 1536, 576, DType::Q4_1},  Shape{"smollm2", 576, 1536, DType::Q4_1},
-    Shape{"smollm2", 49152, 576, DType::Q8_0}, Shape{"gemma", 1024, 640, DType::Q5_0},
-    Shape{"gemma", 640, 1024, DType::Q4_K},    Shape{"gemma", 2048, 640, DType::Q5_0},
-    Shape{"gemma", 640, 2048, DType::Q6_K},    Shape{"gemma", 262144, 640, DType::Q8_0},
-    Shape{"lora", 8, 576, DType::F32},         Shape{"lora", 8, 2048, DType::F32},
-    Shape{"plain", 576, 1536, DType::F32},     Shape{"plain", 576, 1536, DType::F16},
-    Shape{"plain", 576, 1536, DType::BF16},    Shape{"other", 1536, 576, DType::Q4_0},
-    Shape{"other", 1536, 576, DType::Q5_1},    Shape{"other", 1536, 1024, DType::Q5_K},
+    Shape{"smollm2", 576, 576, DType::Q4_1},    Shape{"smollm2", 192, 576, DType::Q4_1},
+    Shape{"smollm2", 1536, 576, DType::Q4_1},   Shape{"smollm2", 576, 1536, DType::Q4_1},
+    Shape{"smollm2", 49152, 576, DType::Q8_0},  Shape{"gemma", 1024, 640, DType::Q5_0},
+    Shape{"gemma", 640, 1024, DType::Q4_K},     Shape{"gemma", 2048, 640, DType::Q5_0},
+    Shape{"gemma", 640, 2048, DType::Q6_K},     Shape{"gemma", 262144, 640, DType::Q8_0},
+    Shape{"lora", 8, 576, DType::F32},          Shape{"lora", 8, 2048, DType::F32},
+    Shape{"plain", 576, 1536, DType::F32},      Shape{"plain", 576, 1536, DType::F16},
+    Shape{"plain", 576, 1536, DType::BF16},     Shape{"other", 1536, 576, DType::Q4_0},
+    Shape{"other", 1536, 576, DType::Q5_1},     Shape{"other", 1536, 1024, DType::Q5_K},
+    Shape{"other", 1536, 1024, DType::Q2_K},    Shape{"other", 1536, 1024, DType::Q3_K},
+    Shape{"other", 1536, 1024, DType::IQ1_S},   Shape{"other", 1536, 1024, DType::IQ1_M},
+    Shape{"other", 1536, 1024, DType::IQ2_XXS}, Shape{"other", 1536, 1024, DType::IQ2_XS},
+    Shape{"other", 1536, 1024, DType::IQ2_S},   Shape{"other", 1536, 1024, DType::IQ3_XXS},
+    Shape{"other", 1536, 1024, DType::IQ3_S},   Shape{"other", 1536, 1024, DType::IQ4_NL},
+    Shape{"other", 1536, 1024, DType::IQ4_XS},  Shape{"other", 1536, 1024, DType::TQ1_0},
+    Shape{"other", 1536, 1024, DType::TQ2_0},   Shape{"other", 1536, 1024, DType::MXFP4},
+    Shape{"other", 1536, 1024, DType::NVFP4},   Shape{"other", 1536, 1024, DType::Q1_0},
+    Shape{"other", 1536, 1024, DType::Q2_0},
 };
 constexpr std::array<int64_t, 5> kRows = {1, 8, 64, 256, 512};
 constexpr int64_t kMostWeights = 64 << 20;  // bytes of all copies; a vocabulary is cut to fit

@@ -23,7 +23,7 @@ inline const char* target_name() {
 }
 
 inline bool has_decoder(DType dtype) {
-  return straight_filler(dtype) != nullptr && transposed_filler(dtype) != nullptr;
+  return fillers(dtype).straight != nullptr;
 }
 
 inline int64_t tile_rows() {
@@ -141,7 +141,7 @@ HWY_INLINE void run_block(const ProductArgs& product, const Block& block, bool l
 /// then.
 HWY_INLINE void nt_block(const ProductArgs& product, const Block& block, int64_t column, int64_t columns,
                          const Rectangle& next, Scratch& scratch) {
-  const FillTransposed fill = transposed_filler(product.w.dtype);
+  const FillTransposed fill = fillers(product.w.dtype).transposed;
   Rectangle part = whole(product.w);
   part.column = block.k;
   part.columns = block.depth;
@@ -205,7 +205,7 @@ inline void product_nt_part(const ProductArgs& product, const OutputPart& output
 /// C[row, column] of dY·W for the part's rows of dY and columns of W. Blocks of W's rows go outside, so that
 /// W is read once from memory.
 inline void product_nn_part(const ProductArgs& product, const OutputPart& output, Scratch& scratch) {
-  const FillStraight fill = straight_filler(product.w.dtype);
+  const FillStraight fill = fillers(product.w.dtype).straight;
   const int64_t depth = block_depth(product.w.rows, 1);
   const bool gather = should_gather(product, output);
   const int64_t most_rows = gather ? kGatherRows : output.row_end - output.row_begin;
@@ -260,7 +260,7 @@ HWY_INLINE void tn_by_panel(const TransposedArgs& product, int64_t column, int64
   for (int64_t k = 0; k < product.rows; k += kMaxDepth) {
     part.row = k;
     part.rows = std::min<int64_t>(kMaxDepth, product.rows - k);
-    straight_filler(DType::F32)(part, scratch);
+    fillers(DType::F32).straight(part, scratch);
     TileArgs tile = {};
     tile.a = product.a + k * product.lda;
     tile.a_row = 1;

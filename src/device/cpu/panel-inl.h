@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "device/cpu/scratch.h"
 #include "device/cpu/tile-inl.h"
@@ -67,6 +68,13 @@ HWY_INLINE float* strip_at(Scratch& scratch, int64_t s) {
 using FillTransposed = void (*)(const Rectangle&, int width, float* strip, Scratch&);
 /// The group of strips as W lies, B[k, j] = W[row + k, column + j]: at most kGroupColumns columns.
 using FillStraight = void (*)(const Rectangle&, Scratch&);
+
+/// How panels of a type are filled; null where the type is not known.
+struct Fillers {
+  DType dtype;
+  FillTransposed transposed;
+  FillStraight straight;
+};
 
 #if HWY_TARGET != HWY_SCALAR
 
@@ -266,62 +274,32 @@ void fill_straight_plain(const Rectangle& part, Scratch& scratch) {
   }
 }
 
-HWY_INLINE FillTransposed transposed_filler(DType dtype) {
-  switch (dtype) {
-    case DType::F32:
-      return &fill_transposed_plain<PlainF32>;
-    case DType::F16:
-      return &fill_transposed_plain<PlainF16>;
-    case DType::BF16:
-      return &fill_transposed_plain<PlainBF16>;
-    case DType::Q4_0:
-      return &fill_transposed_blocks<Q4_0>;
-    case DType::Q4_1:
-      return &fill_transposed_blocks<Q4_1>;
-    case DType::Q5_0:
-      return &fill_transposed_blocks<Q5_0>;
-    case DType::Q5_1:
-      return &fill_transposed_blocks<Q5_1>;
-    case DType::Q8_0:
-      return &fill_transposed_blocks<Q8_0>;
-    case DType::Q4_K:
-      return &fill_transposed_blocks<Q4_K>;
-    case DType::Q5_K:
-      return &fill_transposed_blocks<Q5_K>;
-    case DType::Q6_K:
-      return &fill_transposed_blocks<Q6_K>;
-    default:
-      return nullptr;
-  }
+template <class Format>
+constexpr Fillers of_plain(DType dtype) {
+  return {dtype, &fill_transposed_plain<Format>, &fill_straight_plain<Format>};
 }
 
-HWY_INLINE FillStraight straight_filler(DType dtype) {
-  switch (dtype) {
-    case DType::F32:
-      return &fill_straight_plain<PlainF32>;
-    case DType::F16:
-      return &fill_straight_plain<PlainF16>;
-    case DType::BF16:
-      return &fill_straight_plain<PlainBF16>;
-    case DType::Q4_0:
-      return &fill_straight_blocks<Q4_0>;
-    case DType::Q4_1:
-      return &fill_straight_blocks<Q4_1>;
-    case DType::Q5_0:
-      return &fill_straight_blocks<Q5_0>;
-    case DType::Q5_1:
-      return &fill_straight_blocks<Q5_1>;
-    case DType::Q8_0:
-      return &fill_straight_blocks<Q8_0>;
-    case DType::Q4_K:
-      return &fill_straight_blocks<Q4_K>;
-    case DType::Q5_K:
-      return &fill_straight_blocks<Q5_K>;
-    case DType::Q6_K:
-      return &fill_straight_blocks<Q6_K>;
-    default:
-      return nullptr;
-  }
+template <class Format>
+constexpr Fillers of_blocks(DType dtype) {
+  return {dtype, &fill_transposed_blocks<Format>, &fill_straight_blocks<Format>};
+}
+
+constexpr Fillers kFillers[] = {
+    of_plain<PlainF32>(DType::F32),     of_plain<PlainF16>(DType::F16),   of_plain<PlainBF16>(DType::BF16),
+    of_blocks<Q4_0>(DType::Q4_0),       of_blocks<Q4_1>(DType::Q4_1),     of_blocks<Q5_0>(DType::Q5_0),
+    of_blocks<Q5_1>(DType::Q5_1),       of_blocks<Q8_0>(DType::Q8_0),     of_blocks<Q2_K>(DType::Q2_K),
+    of_blocks<Q3_K>(DType::Q3_K),       of_blocks<Q4_K>(DType::Q4_K),     of_blocks<Q5_K>(DType::Q5_K),
+    of_blocks<Q6_K>(DType::Q6_K),       of_blocks<Q1_0>(DType::Q1_0),     of_blocks<Q2_0>(DType::Q2_0),
+    of_blocks<TQ1_0>(DType::TQ1_0),     of_blocks<TQ2_0>(DType::TQ2_0),   of_blocks<IQ4_NL>(DType::IQ4_NL),
+    of_blocks<IQ4_XS>(DType::IQ4_XS),   of_blocks<MXFP4>(DType::MXFP4),   of_blocks<NVFP4>(DType::NVFP4),
+    of_blocks<IQ2_XXS>(DType::IQ2_XXS), of_blocks<IQ2_XS>(DType::IQ2_XS), of_blocks<IQ2_S>(DType::IQ2_S),
+    of_blocks<IQ3_XXS>(DType::IQ3_XXS), of_blocks<IQ3_S>(DType::IQ3_S),   of_blocks<IQ1_S>(DType::IQ1_S),
+    of_blocks<IQ1_M>(DType::IQ1_M),
+};
+
+HWY_INLINE Fillers fillers(DType dtype) {
+  const auto* found = std::ranges::find(kFillers, dtype, &Fillers::dtype);
+  return found == std::end(kFillers) ? Fillers{dtype, nullptr, nullptr} : *found;
 }
 
 #else  // HWY_SCALAR: never run, so as simple as can be
@@ -356,11 +334,9 @@ inline void fill_straight_any(const Rectangle& part, Scratch& scratch) {
   }
 }
 
-HWY_INLINE FillTransposed transposed_filler(DType dtype) {
-  return tensor::dtype_info(dtype).decodable ? &fill_transposed_any : nullptr;
-}
-HWY_INLINE FillStraight straight_filler(DType dtype) {
-  return tensor::dtype_info(dtype).decodable ? &fill_straight_any : nullptr;
+HWY_INLINE Fillers fillers(DType dtype) {
+  if (!tensor::dtype_info(dtype).decodable) return {dtype, nullptr, nullptr};
+  return {dtype, &fill_transposed_any, &fill_straight_any};
 }
 
 #endif
