@@ -132,7 +132,7 @@ HWY_INLINE void run_block(const ProductArgs& product, const Block& block, bool l
     part.column = column;
     part.columns = columns;
     part.panel_row = block.depth;
-    straight_filler(tail.w.dtype)(part, scratch);
+    fillers(tail.w.dtype).straight(part, scratch);
   }
   run_group(tile, block.rows, columns, scratch);
 }
