@@ -11,10 +11,11 @@ namespace retro::model {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kAliases = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAliases = {{
     {"q", "blk.*.attn_q.weight"},
     {"k", "blk.*.attn_k.weight"},
     {"v", "blk.*.attn_v.weight"},
+    {"qkv", "blk.*.attn_qkv.weight"},
     {"o", "blk.*.attn_output.weight"},
     {"ffn_up", "blk.*.ffn_up.weight"},
     {"ffn_down", "blk.*.ffn_down.weight"},
@@ -45,7 +46,8 @@ void refuse_pattern(const Model& model, std::string_view pattern,
          model.tied() ? "which this model ties to its input embedding" : "which this build cannot adapt");
   }
   fail(ErrorKind::config,
-       "lora.targets: '{}' matches no tensor; use q, k, v, o, ffn_up, ffn_down, ffn_gate, a pattern such as "
+       "lora.targets: '{}' matches no tensor; use q, k, v, qkv, o, ffn_up, ffn_down, ffn_gate, a pattern "
+       "such as "
        "blk.*.attn_q.weight, or [\"auto\"]. The 2-D tensors are:{}",
        pattern, list_names(matrices));
 }

@@ -12,21 +12,17 @@
 #include "base/random.h"
 #include "engine/engine.h"
 #include "tests/support/temp_folder.h"
-#include "tests/support/toy_gguf.h"
+#include "tests/support/toy_models.h"
 
 namespace retro::test {
 namespace {
 
 constexpr int64_t kLayers = 4;
 
-ToySpec toy(const std::string& architecture) {
-  ToySpec spec;
-  spec.architecture = architecture;
+ToySpec toy(const std::string& name) {
+  ToySpec spec = toy_model(name);
   spec.layers = kLayers;
-  if (architecture == "gemma3") {
-    spec.sliding_window = 7;
-    spec.sliding_window_pattern = 2;
-  }
+  if (spec.sliding_window > 0) spec.sliding_window = 7;
   return spec;
 }
 
@@ -105,19 +101,19 @@ double relative_distance(std::vector<float> a, const std::vector<float>& b) {
 }
 
 struct Case {
-  std::string architecture;
+  std::string name;
   std::vector<std::string> targets;
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.architecture;
+  *out << c.name;
   for (const std::string& target : c.targets) *out << ' ' << target;
 }
 
 class ToyGradient : public ::testing::TestWithParam<Case> {
  protected:
   ToyGradient() : device_(device::make_cpu_device(1)) {
-    write_toy_model(folder_ / "toy.gguf", toy(GetParam().architecture));
+    write_toy_model(folder_ / "toy.gguf", toy(GetParam().name));
     model_ = std::make_unique<model::Model>(folder_ / "toy.gguf");
     adapter_ = random_adapter(*model_, GetParam().targets);
   }
@@ -175,17 +171,18 @@ TEST_P(ToyGradient, IsTheSlopeOfTheLoss) {
 }
 
 std::vector<Case> cases() {
-  const std::vector<std::vector<std::string>> targets = {{"q"},       {"k"},       {"v"},      {"ffn_down"},
-                                                         {"blk.1.*"}, {"blk.3.*"}, {"k", "v"}, {"auto"}};
   std::vector<Case> result;
-  for (const char* architecture : {"llama", "gemma3"}) {
-    for (const auto& t : targets) result.push_back({architecture, t});
+  for (const ToyModel& model : toy_models()) {
+    std::vector<std::vector<std::string>> targets = {{"q"}, {"k"}, {"v"}, {"k", "v"}};
+    if (model.spec.architecture == "phi3") targets = {{"qkv"}, {"ffn_up"}};
+    for (const char* more : {"ffn_down", "blk.1.*", "blk.3.*", "auto"}) targets.push_back({more});
+    for (const auto& t : targets) result.push_back({model.name, t});
   }
   return result;
 }
 
 INSTANTIATE_TEST_SUITE_P(Toys, ToyGradient, ::testing::ValuesIn(cases()), [](const auto& test) {
-  std::string name = test.param.architecture;
+  std::string name = test.param.name;
   for (const std::string& target : test.param.targets) {
     name += '_';
     for (const char c : target) {
