@@ -10,7 +10,7 @@
 namespace retro::model {
 
 std::span<const Architecture* const> architectures() {
-  static constexpr std::array<const Architecture*, 4> kAll = {&kLlama, &kQwen2, &kQwen3, &kGemma3};
+  static constexpr std::array<const Architecture*, 5> kAll = {&kLlama, &kQwen2, &kQwen3, &kPhi3, &kGemma3};
   return kAll;
 }
 
@@ -97,17 +97,22 @@ bool is_off(const gguf::Value& value, float off) {
   return std::visit(equals, value.data);
 }
 
+bool accounts_for(const Architecture& architecture, std::string_view key) {
+  const auto& keys = architecture.keys;
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
 void refuse_unknown(const gguf::Reader& file, const Architecture& architecture) {
   for (const Refused& refused : kRefused) {
     const std::string key = fmt::format("{}.{}", architecture.name, refused.key);
-    const auto& known = architecture.keys;
-    if (!file.has(key) || std::find(known.begin(), known.end(), refused.key) != known.end()) continue;
+    if (!file.has(key) || accounts_for(architecture, refused.key)) continue;
     if (refused.off && is_off(*file.find(key), *refused.off)) continue;
     fail(ErrorKind::model, "key '{}': {}", key, refused.why);
   }
 }
 
-void read_rope(const gguf::Reader& file, const std::string& prefix, Hyperparameters& h) {
+void read_rope(const gguf::Reader& file, const Architecture& architecture, Hyperparameters& h) {
+  const std::string prefix = std::string(architecture.name) + ".";
   h.rope_dims = positive(file, prefix + "rope.dimension_count", static_cast<uint32_t>(h.head_dim));
   if (h.rope_dims > h.head_dim || h.rope_dims % 2 != 0) {
     fail(ErrorKind::model, "key '{}rope.dimension_count': is {}, must be even and at most the head size {}",
@@ -120,12 +125,16 @@ void read_rope(const gguf::Reader& file, const std::string& prefix, Hyperparamet
   const std::string key = file.has(old_key) ? old_key : prefix + "rope.scaling.factor";
   const std::string_view type =
       file.get_string(prefix + "rope.scaling.type", file.has(key) ? "linear" : "none");
-  if (type != "none" && type != "linear") {
+  const bool longrope = type == "longrope" && accounts_for(architecture, "rope.scaling.type");
+  if (type != "none" && type != "linear" && !longrope) {
     fail(ErrorKind::model,
-         "key '{}rope.scaling.type': '{}' is not available in this build; only none and linear are", prefix,
-         type);
+         "key '{}rope.scaling.type': {} is not available in this build for this architecture; none, linear "
+         "and "
+         "factors in the file are",
+         prefix, gguf::quoted(type));
   }
-  const float factor = type == "none" ? 1.0F : within(file, key, 1e-3F, 1e6F, {});
+  const bool scaled = type == "linear" || (longrope && file.has(key));
+  const float factor = scaled ? within(file, key, 1e-3F, 1e6F, {}) : 1.0F;
   h.rope.scale = 1.0F / factor;
 }
 
@@ -163,7 +172,7 @@ Hyperparameters read_common(const gguf::Reader& file, const Architecture& archit
   }
   h.rms_eps = within(file, prefix + "attention.layer_norm_rms_epsilon", 0.0F, 1.0F, {});
   h.vocabulary = static_cast<int32_t>(file.tensor("token_embd.weight").rows());
-  read_rope(file, prefix, h);
+  read_rope(file, architecture, h);
   return h;
 }
 

@@ -9,11 +9,14 @@
 namespace retro::model {
 
 /// How a layer's rotary embedding turns: angle(position, i) = position · scale · base^(−2i/dims) /
-/// factors[i].
+/// factors[i]; the rotated pair is multiplied by `magnitude`.
 struct RopeSettings {
   float base = 10000.0F;
-  float scale = 1.0F;              // 1 / the linear scaling factor
-  const float* factors = nullptr;  // [dims / 2], or none
+  float scale = 1.0F;                   // 1 / the linear scaling factor
+  const float* factors = nullptr;       // [dims / 2], or none
+  const float* long_factors = nullptr;  // in place of `factors` where a run's context is longer than
+  int32_t original_context = 0;         // this
+  float magnitude = 1.0F;
 
   bool operator==(const RopeSettings&) const = default;
 };

@@ -84,10 +84,10 @@ void Model::check_tensors() const {
            gguf::quoted(tensor.name), tensor::dtype_name(tensor.dtype), tensor::decodable_names());
     }
   }
-  (void)build_graph(nullptr, 1);
+  (void)build_graph(nullptr, 1, 1);
 }
 
-ModelGraph Model::build_graph(const AdapterLayout* adapter, int32_t positions) const {
+ModelGraph Model::build_graph(const AdapterLayout* adapter, int32_t positions, int32_t context) const {
   ModelGraph result;
   graph::Builder builder([&](const std::string& name) {
     const LoraTarget* target = adapter == nullptr ? nullptr : adapter->find(name);
@@ -98,7 +98,7 @@ ModelGraph Model::build_graph(const AdapterLayout* adapter, int32_t positions) c
       if (table->settings == settings) return table->values.data();
     }
     result.tables.push_back(
-        std::make_unique<RopeTable>(make_rope_table(settings, hyper_.rope_dims, positions)));
+        std::make_unique<RopeTable>(make_rope_table(settings, hyper_.rope_dims, positions, context)));
     return result.tables.back()->values.data();
   };
   result.graph = build_decoder(builder, *this, rope_of, *architecture_);

@@ -40,6 +40,7 @@ class ToyArchitecture : public ::testing::TestWithParam<ToyModel> {
     options.kv_dtype = tensor::DType::F32;
     options.micro_batch = micro_batch;
     options.set_rows = text().rows();
+    options.context = text().rows() + 1;
     return options;
   }
 

@@ -68,6 +68,7 @@ class Toy {
 
   void write(const std::filesystem::path& path) {
     add_settings();
+    if (spec_.more_keys) spec_.more_keys(writer_);
     add_vocabulary();
     if (gemma_) norm("output_norm.weight", spec_.embedding);
     const auto vocab = static_cast<int64_t>(vocabulary_.tokens.size());

@@ -3,11 +3,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tensor/dtype.h"
+
+namespace retro::gguf {
+class Writer;
+}
 
 namespace retro::test {
 
@@ -38,6 +43,7 @@ struct ToySpec {
   float rms_epsilon = 1e-5F;
   std::string chat_template = "default";  // "default": that of the family; "": left out
   uint64_t seed = 1;
+  std::function<void(gguf::Writer&)> more_keys = {};
 };
 
 /// Writes the model: gemma's with a SentencePiece vocabulary, others with a byte-level BPE one; metadata and

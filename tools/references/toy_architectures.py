@@ -33,6 +33,7 @@ LLAMA = {
     "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm",
     "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
+FUSED = LLAMA | {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 HEAD_NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
 GEMMA = LLAMA | {
     "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
@@ -88,6 +89,20 @@ def qwen3(file):
     return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**common(file), use_sliding_window=False))
 
 
+def phi3(file):
+    config = common(file)
+    rotated = file.key("rope.dimension_count") / config.pop("head_dim")
+    rope = config["rope_parameters"] | {"partial_rotary_factor": rotated}
+    original = file.key("rope.scaling.original_context_length", config["max_position_embeddings"])
+    if "rope_factors_long.weight" in file.tensors:
+        rope |= {"rope_type": "longrope", "long_factor": file.tensors["rope_factors_long.weight"].tolist(),
+                 "short_factor": file.tensors["rope_factors_short.weight"].tolist(),
+                 "attention_factor": file.key("rope.scaling.attn_factor"), "original_max_position_embeddings": original}
+    return transformers.Phi3ForCausalLM(transformers.Phi3Config(
+        **config | {"rope_parameters": rope}, original_max_position_embeddings=original,
+        sliding_window=file.key("attention.sliding_window")))
+
+
 def gemma3(file):
     config = common(file)
     full = config.pop("rope_parameters")
@@ -106,6 +121,7 @@ ARCHITECTURES = {
     "llama": (llama, LLAMA, 0, True),
     "qwen2": (qwen2, LLAMA, 0, False),
     "qwen3": (qwen3, LLAMA | HEAD_NORMS, 0, False),
+    "phi3": (phi3, FUSED, 0, False),
     "gemma3": (gemma3, GEMMA | HEAD_NORMS, 1, False),
 }
 
