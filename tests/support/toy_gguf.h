@@ -36,8 +36,6 @@ struct ToySpec {
   int64_t original_context = 0;        // rope.scaling.original_context_length
   float rope_linear = 0;               // rope.scaling.factor, of type linear
   float rope_attention = 0;            // rope.scaling.attn_factor
-  float attention_softcap = 0;
-  float final_softcap = 0;
   std::vector<std::string> rope_factors = {};  // tensors of random factors from 1 to 4, one a rotary pair
   float rope_freq_base = 10000;
   float rms_epsilon = 1e-5F;
