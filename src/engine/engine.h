@@ -24,6 +24,7 @@ struct EngineOptions {
   int32_t micro_batch = 512;  // most rows of a pass
   int32_t set_rows =
       0;  // most rows of a coupled set, as the longest record; fewer than micro_batch counts as it
+  int32_t context = 0;  // tokens that a sequence of the run may have; 0: set_rows
   DType kv_dtype = DType::F16;
   bool train = true;              // without it: scores only
   int32_t checkpoint_layers = 0;  // 0: no gradient checkpointing

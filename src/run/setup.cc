@@ -34,6 +34,7 @@ engine::EngineOptions engine_options(const Document& document, const Workload& w
   engine::EngineOptions options;
   options.micro_batch = workload.widest_pass(t.micro_batch);
   options.set_rows = workload.longest_record;
+  options.context = static_cast<int32_t>(t.ctx);
   options.kv_dtype = t.kv_dtype == CacheType::f16 ? DType::F16 : DType::F32;
   if (t.gradient_checkpointing) options.checkpoint_layers = static_cast<int32_t>(t.checkpoint_every_n_layers);
   if (t.checkpoint_dtype == RetainedType::f16) options.checkpoint_dtype = DType::F16;

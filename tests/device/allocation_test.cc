@@ -59,6 +59,7 @@ TEST_F(Allocation, IsNotDoneByElementwiseOperations) {
   EXPECT_EQ(during(device::GatedArgs{a, b, c, device::Activation::gelu_tanh}), 0);
   EXPECT_EQ(during(device::GatedBackArgs{a, b, c, a, b, device::Activation::silu}), 0);
   EXPECT_EQ(during(device::AddArgs{a, b, c}), 0);
+  EXPECT_EQ(during(device::SplitArgs{a, {b}, false}), 0);
   EXPECT_EQ(during(device::CopyArgs{a, b}), 0);
   EXPECT_EQ(during(device::ZeroArgs{a, 0}), 0);
 }

@@ -106,6 +106,7 @@ class CpuDevice final : public Device {
   void run_op(const GatedArgs& args, const PassArgs& pass) { cpu::gated(args, pass, pool_); }
   void run_op(const GatedBackArgs& args, const PassArgs& pass) { cpu::gated_back(args, pass, pool_); }
   void run_op(const AddArgs& args, const PassArgs& pass) { cpu::add(args, pass, pool_); }
+  void run_op(const SplitArgs& args, const PassArgs& pass) { cpu::split(args, pass, pool_); }
   void run_op(const CopyArgs& args, const PassArgs& pass) { cpu::copy(args, pass, pool_); }
   void run_op(const ZeroArgs& args, const PassArgs& pass) { cpu::zero(args, pass, pool_); }
   void run_op(const HeadArgs& args, const PassArgs& pass) { cpu::head(args, pass, workspace_); }
