@@ -17,10 +17,11 @@ namespace retro::bench {
 
 std::vector<std::pair<std::string, double>> TimedDevice::times() const {
   // In the order of the variant OpArgs.
-  static constexpr std::array<const char*, kOptimizer + 1> kNames = {
+  static constexpr std::array kNames = {
       "embed",    "rms_norm",  "rms_norm_back",  "linear",       "linear_back", "rope",
       "kv_store", "attention", "attention_back", "kv_load_grad", "gated",       "gated_back",
-      "add",      "copy",      "zero",           "head",         "optimizer"};
+      "add",      "split",     "copy",           "zero",         "head",        "optimizer"};
+  static_assert(kNames.size() == kOptimizer + 1);
   std::vector<std::pair<std::string, double>> times;
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (seconds_[i] > 0) times.emplace_back(kNames[i], seconds_[i]);
