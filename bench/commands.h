@@ -24,6 +24,7 @@ struct TrainBench {
   int64_t checkpoint_layers = 0;
   std::string checkpoint_dtype = "f32";
   std::string kv_dtype = "f16";
+  bool whole_logits = false;
   bool by_operation = false;
 };
 

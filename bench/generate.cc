@@ -30,7 +30,7 @@ class Batch {
     logprobs_.resize(tokens_.size());
   }
 
-  /// Each sequence's keys but for the last token of the prompt, then its first new token.
+  /// Each sequence's prompt, and its first new token.
   void prefill(int32_t width) {
     for (size_t s = 0; s < tokens_.size(); ++s) {
       for (int32_t begin = 0; begin < prompt_; begin += width)
@@ -81,6 +81,15 @@ class Batch {
   std::vector<float> logprobs_;
 };
 
+/// Of one prompt token: the products with the blocks' weights; attention and the one row of logits are left
+/// out.
+double forward_operations(const model::Model& model) {
+  double weights = 0;
+  for (const auto* w : model.block_matrices())
+    weights += static_cast<double>(w->rows()) * static_cast<double>(w->cols());
+  return 2 * weights;
+}
+
 }  // namespace
 
 nlohmann::ordered_json run_generate(const GenerateBench& o) {
@@ -93,19 +102,33 @@ nlohmann::ordered_json run_generate(const GenerateBench& o) {
     options.micro_batch = static_cast<int32_t>(std::max(sequences, std::min<int64_t>(128, o.prompt_tokens)));
     options.set_rows = static_cast<int32_t>(sequences * (o.prompt_tokens + o.new_tokens + 1));
     options.head_chunk_rows = sequences;
-    engine::Engine engine(*device, nullptr, engine::plan_engine(model, nullptr, options));
+    engine::EnginePlan plan = engine::plan_engine(model, nullptr, options);
+    const int64_t kv = std::ranges::find(plan.parts, "keys and values", &engine::MemoryPart::name)->bytes;
+    engine::Engine engine(*device, nullptr, std::move(plan));
     Batch batch(engine, o, sequences, model.hyperparameters().vocabulary);
     batch.prefill(options.micro_batch);  // reads the weights into memory
+    const double peak = fma_peak_of(o.threads, 0.1);
+    const double bandwidth = read_bandwidth(o.threads, 0.2);
     const double start = wall_seconds();
     batch.prefill(options.micro_batch);
     const double prefilled = wall_seconds();
     for (int64_t i = 0; i < o.new_tokens; ++i) batch.decode();
     const double prefill = static_cast<double>(sequences * o.prompt_tokens) / (prefilled - start);
     const double decode = static_cast<double>(sequences * o.new_tokens) / (wall_seconds() - prefilled);
-    fmt::print("{:3} sequences: prefill {:.1f} tok/s, decode {:.1f} tok/s\n", sequences, prefill, decode);
+    // A decoded token of all sequences reads every weight once, the embedding's as the head.
+    const double prefill_share = prefill * forward_operations(model) / peak;
+    const double decode_share =
+        decode / static_cast<double>(sequences) * static_cast<double>(model.file().tensor_bytes()) / bandwidth;
+    fmt::print(
+        "{:3} sequences: prefill {:.1f} tok/s ({:.1f} % of the FMA peak), decode {:.1f} tok/s ({:.1f} % of "
+        "the read bandwidth)\n",
+        sequences, prefill, 100 * prefill_share, decode, 100 * decode_share);
     json["rows"].push_back({{"sequences", sequences},
                             {"prefill_tokens_per_second", prefill},
-                            {"decode_tokens_per_second", decode}});
+                            {"decode_tokens_per_second", decode},
+                            {"prefill_share_of_fma_peak", prefill_share},
+                            {"decode_share_of_read_bandwidth", decode_share},
+                            {"kv_bytes", kv}});
   }
   return json;
 }

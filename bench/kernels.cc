@@ -194,7 +194,10 @@ nlohmann::ordered_json run_kernels(const std::string& filter, const std::string&
     const test::OnTarget on(candidate);
     return run_all(filter);
   }
-  fail(ErrorKind::config, "this machine has no {}", target);
+  std::string known;
+  for (const int64_t candidate : test::cpu_targets())
+    known += std::string(" ") + test::cpu_target_name(candidate);
+  fail(ErrorKind::config, "this machine has no {}; it has{}", target, known);
 }
 
 }  // namespace retro::bench

@@ -56,6 +56,8 @@ int run(int argc, char** argv) {
   step->add_option("--checkpoint-dtype", train.checkpoint_dtype)
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   step->add_option("--kv-dtype", train.kv_dtype)->check(CLI::IsMember({"f16", "f32"}));
+  step->add_flag("--whole-logits", train.whole_logits,
+                 "the logits of a pass at once, not in chunks of 64 rows");
   step->add_flag("--by-operation", train.by_operation, "where the time goes");
   step->add_option("--json", json, "also write the figures to this file");
 

@@ -59,11 +59,17 @@ def label(model):
     return os.path.basename(model).removesuffix(".gguf")
 
 
-def machine(programs, models, _):
-    one = programs.ours("generate", "--model", models[0], "--threads", 1, "--prompt-tokens", 2, "--new-tokens", 1)
-    all_threads = programs.ours("generate", "--model", models[0], "--prompt-tokens", 2, "--new-tokens", 1)
-    rows = [[r["threads"], f"{r['fma_peak_gflops']:.0f}", f"{r['read_gb_per_second']:.1f}"] for r in (one, all_threads)]
-    return table(["threads", "f32 FMA peak, GFLOP/s", "memory read, GB/s"], rows)
+def machine(programs, models, rounds):
+    one, both = [], []
+    for _ in range(rounds):
+        one.append(programs.ours("train", "--model", models[0], "--threads", 1))
+        both.append(programs.ours("train", "--model", models[0]))
+    rows = [[r[0]["threads"], f"{middle([f['fma_peak_gflops'] for f in r]):.0f}",
+             f"{middle([f['read_gb_per_second'] for f in r]):.1f}",
+             f"{middle([f['tokens_per_second'] for f in r]):.0f}"] for r in (one, both)]
+    ratio = middle([b["tokens_per_second"] / a["tokens_per_second"] for a, b in zip(one, both)])
+    return (table(["threads", "f32 FMA peak, GFLOP/s", "memory read, GB/s", "step, tokens/s"], rows)
+            + f"\n\nThe step on all threads is {ratio:.2f} times as fast as on one.")
 
 
 # ctx, options of ours, options of PyTorch.
@@ -86,7 +92,7 @@ def steps(programs, models, rounds):
             ours[i].append(programs.ours("train", "--model", model, "--ctx", ctx, "--steps", 3, *options))
             asked = (model, ctx, *peer_options)
             if asked not in done:
-                done[asked] = programs.pytorch(model, "--ctx", ctx, *peer_options)
+                done[asked] = programs.pytorch(model, "--ctx", ctx, "--threads", ours[i][-1]["threads"], *peer_options)
             peers[i].append(done[asked])
             print(label(model), ctx, *options, ours[i][-1], peers[i][-1], file=sys.stderr, flush=True)
     rows = []
@@ -117,10 +123,16 @@ LEVERS = [
     ("checkpointing, stride 4, f32", 512, ["--micro-batch", 512, "--checkpoint-layers", 4]),
     ("checkpointing, stride 4, bf16", 512,
      ["--micro-batch", 512, "--checkpoint-layers", 4, "--checkpoint-dtype", "bf16"]),
+    ("chunked_cross_entropy off", 512, ["--micro-batch", 512, "--whole-logits"]),
     ("kv_dtype f32", 512, ["--micro-batch", 512, "--kv-dtype", "f32"]),
     ("ctx 1024, micro_batch 256", 1024, ["--micro-batch", 256]),
     ("ctx 2048, micro_batch 256", 2048, ["--micro-batch", 256]),
 ]
+
+
+def at_peak(figures):
+    """Tokens for each of the operations that the machine had to give at that moment: its moods do not change it."""
+    return figures["tokens_per_second"] / (figures["gflops"] / figures["share_of_fma_peak"])
 
 
 def levers(programs, models, rounds):
@@ -131,9 +143,7 @@ def levers(programs, models, rounds):
     first = LEVERS[0][0]
     rows = []
     for name, ctx, _ in LEVERS:
-        # By shares of the peak, which the machine's moods do not change.
-        time = middle([base["share_of_fma_peak"] / own["share_of_fma_peak"]
-                       for base, own in zip(figures[first], figures[name])])
+        time = middle([at_peak(base) / at_peak(own) for base, own in zip(figures[first], figures[name])])
         parts = figures[name][0]["parts"]
         rows.append([name, f"{max(f['peak_rss_bytes'] for f in figures[name]) / MIB:.0f}"]
                     + [f"{parts[part] / MIB:.1f}" for part in ("kept", "working", "logits", "kv", "kv_gradients")]
@@ -143,9 +153,16 @@ def levers(programs, models, rounds):
 
 def operations(programs, models, _):
     results = [programs.ours("train", "--model", model, "--by-operation")["operations"] for model in models]
-    names = sorted(set().union(*results), key=lambda name: -results[0].get(name, 0))
-    rows = [[name] + [f"{100 * result.get(name, 0):.1f} %" for result in results] for name in names]
-    return table(["operation"] + [label(model) for model in models], rows)
+    names = sorted(set().union(*results), key=lambda name: -results[0].get(name, {}).get("share_of_time", 0))
+    rows = []
+    for name in names:
+        row = [name]
+        for result in results:
+            figures = result.get(name, {})
+            peak = figures.get("share_of_fma_peak")
+            row += [f"{100 * figures.get('share_of_time', 0):.1f} %", f"{100 * peak:.0f} %" if peak else ""]
+        rows.append(row)
+    return table(["operation"] + [text for model in models for text in (label(model), "of the FMA peak")], rows)
 
 
 def kernels(programs, models, _):
@@ -166,8 +183,10 @@ def generate(programs, models, _):
     for model in models:
         for row in programs.ours("generate", "--model", model)["rows"]:
             rows.append([label(model), row["sequences"], f"{row['prefill_tokens_per_second']:.0f}",
-                         f"{row['decode_tokens_per_second']:.0f}"])
-    return table(["model", "sequences", "prefill tokens/s", "decode tokens/s"], rows)
+                         f"{100 * row['prefill_share_of_fma_peak']:.0f} %", f"{row['decode_tokens_per_second']:.0f}",
+                         f"{100 * row['decode_share_of_read_bandwidth']:.0f} %", f"{row['kv_bytes'] / MIB:.1f}"])
+    return table(["model", "sequences", "prefill tokens/s", "of the FMA peak", "decode tokens/s",
+                  "of the read bandwidth", "K/V, MiB"], rows)
 
 
 SECTIONS = {"machine": machine, "steps": steps, "levers": levers, "operations": operations, "kernels": kernels,
@@ -197,10 +216,21 @@ def main():
     if programs.peer is None:
         print("PyTorch is not measured: no torch, transformers, peft and gguf for $RETRO_PEER_PYTHON or python3",
               file=sys.stderr)
-    for name in args.only.split(",") if args.only else SECTIONS:
+    names = args.only.split(",") if args.only else list(SECTIONS)
+    with open(args.document) as file:
+        content = file.read()
+    for name in names:
+        if name not in SECTIONS:
+            parser.error(f"--only: no section {name}; there are {', '.join(SECTIONS)}")
+        if f"<!-- {name} -->\n" not in content or f"<!-- end of {name} -->\n" not in content:
+            parser.error(f"{args.document}: has no comments around the section {name}")
+    for name in names:
         text = SECTIONS[name](programs, args.models, args.rounds)
         print(f"\n{name}\n{text}", flush=True)
-        put(args.document, name, text)
+        if name == "steps" and programs.peer is None:
+            print(f"{args.document} keeps the steps it has, which were measured beside the peer", file=sys.stderr)
+        else:
+            put(args.document, name, text)
 
 
 if __name__ == "__main__":

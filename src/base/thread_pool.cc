@@ -19,7 +19,7 @@ namespace {
 
 /// The value of `word` once it differs from `old`, whose writer's other writes are then seen.
 uint32_t changed(const std::atomic<uint32_t>& word, uint32_t old) {
-  constexpr int kSpins = 2000;  // some 30 microseconds
+  constexpr int kSpins = 2000;  // 30 to 100 microseconds, by processor
   for (int i = 0; i < kSpins; ++i) {
     const uint32_t now = word.load(std::memory_order_acquire);
     if (now != old) return now;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -50,8 +51,9 @@ void advise(const PlanArguments& arguments, const run::Document& document,
   }
   if (!fit) {
     write_json(arguments.json, json);
+    const auto smallest = std::ranges::min(settings, {}, &run::LeverSetting::bytes);
     fail(ErrorKind::config, "no setting of the memory levers fits {}; the smallest takes {}",
-         format_bytes(*arguments.memory), format_bytes(settings.back().bytes));
+         format_bytes(*arguments.memory), format_bytes(smallest.bytes));
   }
   const auto changes = fit->changes(document);
   for (const auto& [key, value] : changes) json["changes"][key] = value;

@@ -251,6 +251,11 @@ std::span<const float> Engine::next_logits(std::span<const int32_t> tokens, int3
 
 Logits Engine::next_logits(std::span<const Sequence> set, std::span<const Piece> pieces) {
   RETRO_CHECK(static_cast<int64_t>(pieces.size()) <= plan_.options.head_chunk_rows);
+  for (const Piece& piece : pieces) {
+    const auto& targets = set[static_cast<size_t>(piece.sequence)].targets;
+    const auto first = std::upper_bound(targets.begin(), targets.end(), piece.begin);
+    RETRO_CHECK(first != targets.end() && *first == piece.end);
+  }
   run(set, pieces, device::HeadMode::score, 0, plan_.program.head_end);
   return logits();
 }

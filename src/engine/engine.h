@@ -96,7 +96,7 @@ class Engine {
 
   /// Logits, a row a piece, after the last row of each piece, which goes on a sequence of `set` whose
   /// earlier keys are in the carry from the piece's carry_begin on. All pieces together are one pass, and no
-  /// more than the plan's head_chunk_rows.
+  /// more than the plan's head_chunk_rows. Of a piece's tokens [begin, end) only `end` is a target.
   Logits next_logits(std::span<const Sequence> set, std::span<const Piece> pieces);
 
   const EnginePlan& plan() const { return plan_; }

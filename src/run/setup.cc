@@ -135,7 +135,10 @@ void check_fits(const Document& document, const ModelContext& context, const Mem
   if (fit) {
     advice = "set in [training]:";
     for (const auto& [key, value] : fit->changes(document)) advice += fmt::format(" {} = {};", key, value);
-    advice += " the gradient stays the same (`retrograd plan --memory … --write` writes them)";
+    const bool rounds = fit->checkpoint_dtype != document.training.checkpoint_dtype;
+    advice += rounds ? " the gradient is the same but for the rounding of checkpoints"
+                     : " the gradient stays the same";
+    advice += " (`retrograd plan --memory … --write` writes them)";
   }
   fail(ErrorKind::config, "{}: the run takes {} MiB and {} MiB are available: {}", document.path.string(),
        plan.total() >> 20, available >> 20, advice);

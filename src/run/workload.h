@@ -20,7 +20,8 @@ std::vector<algo::SftStep> epoch_steps(const Document& document,
 struct Workload {
   int32_t longest_record = 0;  // rows, of training and evaluation
   int64_t total_steps = 0;     // over all epochs
-  // By micro_batch, the document's and its halves as long as they are whole: the passes of all epochs. Empty:
+  // By micro_batch, the document's and its halves as long as they are whole: the passes of all epochs, or
+  // of one where all are alike. Empty:
   // a single record.
   std::map<int64_t, engine::PassTotals> passes;
 

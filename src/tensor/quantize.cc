@@ -1,6 +1,7 @@
 #include "tensor/quantize.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "tensor/block_encoders.h"
+#include "tensor/dequantize.h"
 #include "tensor/half.h"
 
 namespace retro::tensor {
@@ -64,6 +66,23 @@ const Encoder* find_encoder(DType dtype) {
   return found == std::end(kEncoders) ? nullptr : found;
 }
 
+/// A number or a block's scale beyond what f16 holds became infinite.
+void require_finite(DType dtype, const float* values, const std::byte* row, int64_t n) {
+  constexpr int64_t kStep = 256;  // whole blocks of any type
+  std::array<float, kStep> decoded;
+  const DTypeInfo& info = dtype_info(dtype);
+  for (int64_t i = 0; i < n; i += kStep) {
+    const int64_t count = std::min(kStep, n - i);
+    dequantize_row(dtype, row + i / info.block_elements * info.block_bytes, decoded.data(), count);
+    const auto* end = decoded.data() + count;
+    const auto* odd = std::find_if_not(static_cast<const float*>(decoded.data()), end,
+                                       [](float value) { return std::isfinite(value); });
+    if (odd == end) continue;
+    fail(ErrorKind::model, "value {} of the row is {}, too large for {}; write it as BF16 or F32",
+         i + (odd - decoded.data()), values[i + (odd - decoded.data())], info.name);
+  }
+}
+
 }  // namespace
 
 bool encodable(DType dtype) {
@@ -91,6 +110,7 @@ void quantize_row(DType dtype, const float* values, std::byte* row, int64_t n) {
          *odd);
   }
   encoder->encode(values, row, n);
+  require_finite(dtype, values, row, n);
 }
 
 }  // namespace retro::tensor

@@ -175,6 +175,22 @@ TEST(Quantize, ValuesThatAreNotFiniteAreRefusedByPosition) {
   }
 }
 
+// f16, in which values and scales of blocks are written, ends at 65504.
+TEST(Quantize, ValuesThatBecomeInfiniteAreRefused) {
+  std::array<float, 256> values = {};
+  std::array<std::byte, 1024> row = {};
+  values[99] = 2e9F;
+  for (const DType dtype : {DType::F16, DType::Q4_0, DType::Q4_1, DType::Q8_0, DType::Q4_K}) {
+    try {
+      quantize_row(dtype, values.data(), row.data(), 256);
+      FAIL() << dtype_name(dtype);
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("too large for "), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_NO_THROW(quantize_row(DType::BF16, values.data(), row.data(), 256));
+}
+
 TEST(Quantize, OnlyWholeBlocksAreWritten) {
   const std::array<float, 64> values = {};
   std::array<std::byte, 512> row = {};
