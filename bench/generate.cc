@@ -117,8 +117,8 @@ nlohmann::ordered_json run_generate(const GenerateBench& o) {
     const double decode = static_cast<double>(sequences * o.new_tokens) / (wall_seconds() - prefilled);
     // A decoded token of all sequences reads every weight once, the embedding's as the head.
     const double prefill_share = prefill * forward_operations(model) / peak;
-    const double decode_share =
-        decode / static_cast<double>(sequences) * static_cast<double>(model.file().tensor_bytes()) / bandwidth;
+    const double decode_share = decode / static_cast<double>(sequences) *
+                                static_cast<double>(model.file().tensor_bytes()) / bandwidth;
     fmt::print(
         "{:3} sequences: prefill {:.1f} tok/s ({:.1f} % of the FMA peak), decode {:.1f} tok/s ({:.1f} % of "
         "the read bandwidth)\n",

@@ -181,8 +181,8 @@ struct AttentionArgs {
 };
 
 /// The gradient of AttentionArgs by recomputation: dq is written; dk and dv [carry rows, kv_heads·head_dim]
-/// f32, by carry row, are added to, own rows and earlier ones alike. delta [R, heads] is scratch:
-/// sum(out·dout).
+/// f32, by carry row, are added to, own rows and earlier ones alike. Scratch: delta [R, heads],
+/// sum(out·dout), and dscores [R, heads·kScoreColumns], the gradients of the scores of some tiles of keys.
 struct AttentionBackArgs {
   AttentionArgs forward;
   Matrix dout;
@@ -190,6 +190,8 @@ struct AttentionBackArgs {
   Matrix dk;
   Matrix dv;
   Matrix delta;
+  Matrix dscores;
+  static constexpr int32_t kScoreColumns = 256;
 };
 
 /// dk[r], dv[r] = the carry's gradients at carry_rows[r] (the rounding's gradient is the identity).

@@ -43,7 +43,8 @@ double work(const LeverSetting& setting, const Workload& workload, double forwar
   const double whole = static_cast<double>(totals.rows) + kDecodeRows * static_cast<double>(totals.passes);
   const double repeated =
       static_cast<double>(totals.repeated_rows) + kDecodeRows * static_cast<double>(totals.repeated_passes);
-  // Checkpointing computes all but the last segment again, without keys, values and each segment's last product.
+  // Checkpointing computes all but the last segment again, without keys, values and each segment's last
+  // product.
   constexpr double kRecomputed = 0.8;
   return whole + forward_share * (repeated + (setting.gradient_checkpointing ? kRecomputed * whole : 0));
 }

@@ -87,7 +87,10 @@ TEST_F(Allocation, IsNotDoneByAttention) {
   const Matrix dk = keep({operands.pass.carry_size, 128});
   const Matrix dv = keep({operands.pass.carry_size, 128});
   const Matrix dq = rows(256);
-  EXPECT_EQ(during(device::AttentionBackArgs{forward, operands.dout.matrix(), dq, dk, dv, rows(4)}, args), 0);
+  const Matrix dscores = rows(4 * device::AttentionBackArgs::kScoreColumns);
+  EXPECT_EQ(
+      during(device::AttentionBackArgs{forward, operands.dout.matrix(), dq, dk, dv, rows(4), dscores}, args),
+      0);
   EXPECT_EQ(during(device::KvStoreArgs{dk, dv, operands.carry_k.matrix(), operands.carry_v.matrix()}, args),
             0);
   EXPECT_EQ(during(device::KvLoadGradArgs{dk, dv, dk, dv}, args), 0);

@@ -76,11 +76,12 @@ AttentionResult run_attention(device::Device& device, const AttentionOperands& o
   TestMatrix dv(operands.carry_k.rows(), operands.carry_k.cols(), operands.carry_k.cols() + 7);
   dk.fill(start);
   dv.fill(start);
+  TestMatrix dscores(delta.rows(), delta.cols() * device::AttentionBackArgs::kScoreColumns);
   const device::AttentionArgs forward = operands.args(out, lse);
   const device::PassArgs pass = operands.pass.args();
   device.run(forward, pass);
   device.run(device::AttentionBackArgs{forward, operands.dout.matrix(), dq.matrix(), dk.matrix(), dv.matrix(),
-                                       delta.matrix()},
+                                       delta.matrix(), dscores.matrix()},
              pass);
   for (const TestMatrix* m : {&out, &lse, &dq, &dk, &dv}) EXPECT_TRUE(m->gaps_untouched());
   return {floats(out), floats(lse), floats(dq), floats(dk), floats(dv)};

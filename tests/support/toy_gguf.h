@@ -31,11 +31,11 @@ struct ToySpec {
   bool tied = true;                                   // no output.weight
   // Keys that are left out where they are 0.
   int64_t sliding_window = 0;
-  int64_t sliding_window_pattern = 0;  // every n-th layer is global
-  int64_t rope_dims = 0;               // 0: the whole head
-  int64_t original_context = 0;        // rope.scaling.original_context_length
-  float rope_linear = 0;               // rope.scaling.factor, of type linear
-  float rope_attention = 0;            // rope.scaling.attn_factor
+  int64_t sliding_window_pattern = 0;          // every n-th layer is global
+  int64_t rope_dims = 0;                       // 0: the whole head
+  int64_t original_context = 0;                // rope.scaling.original_context_length
+  float rope_linear = 0;                       // rope.scaling.factor, of type linear
+  float rope_attention = 0;                    // rope.scaling.attn_factor
   std::vector<std::string> rope_factors = {};  // tensors of random factors from 1 to 4, one a rotary pair
   float rope_freq_base = 10000;
   float rms_epsilon = 1e-5F;

@@ -130,10 +130,11 @@ namespace retro::device::cpu {
 HWY_EXPORT(attention_block);
 
 void attention(const AttentionArgs& args, const PassArgs& pass, const Workers& workers) noexcept {
+  constexpr int32_t kAllTiles = std::numeric_limits<int32_t>::max();
   const auto run = HWY_DYNAMIC_DISPATCH(attention_block);
   workers.pool.run([&](int worker) {
     auto& scratch = *reinterpret_cast<AttentionScratch*>(workers.scratch_of(worker));
-    visit_lane_blocks(args, pass, worker, workers.pool.size(),
+    visit_lane_blocks(args, pass, 0, kAllTiles, worker, workers.pool.size(),
                       [&](const LaneBlock& block) { run(args, pass, block, scratch); });
   });
 }

@@ -1,5 +1,6 @@
 // The gradient of attention by recomputation (Dao et al. 2022, algorithm 4) in two loops, so that every sum
-// has one owner and one order: dq by blocks of query lanes, dk and dv by the keys of one segment in one tile.
+// has one owner and one order: dk and dv by the keys of one segment in one tile, dq by blocks of query lanes.
+// The first loop leaves the gradients of the scores of a few tiles for the second.
 //
 // With s = scale·q·k, p = e^(s - lse), delta = Σ out·dout:
 // dv = Σ p·dout, ds = p·(dout·v - delta), dq = scale·Σ ds·k, dk = Σ ds·(scale·q).
@@ -45,62 +46,6 @@ HWY_INLINE V32 weight(V32 score, V32 lse, hn::Vec<I32> position, hn::Vec<I32> fi
   return hn::IfThenZeroElse(hn::RebindMask(d, outside), exp(hn::Sub(score, lse)));
 }
 
-// dscores [key][lane] = p·(dp - delta) from the scores and, in dscores, dp.
-HWY_INLINE void score_gradients_by_key(AttentionScratch& scratch, size_t lanes, size_t keys, int32_t tile) {
-  const F32 d;
-  const I32 di;
-  for (size_t j = 0; j < lanes; j += kVectorLanes) {
-    const auto first = hn::Load(di, scratch.first + j);
-    const auto last = hn::Load(di, scratch.last + j);
-    const V32 lse = hn::Load(d, scratch.lse + j);
-    const V32 delta = hn::Load(d, scratch.delta + j);
-    for (size_t key = 0; key < keys; ++key) {
-      const size_t at = key * kBlockLanes + j;
-      const V32 p = weight(hn::Load(d, scratch.scores + at), lse,
-                           hn::Set(di, tile * kTileKeys + static_cast<int32_t>(key)), first, last);
-      hn::Store(hn::Mul(p, hn::Sub(hn::Load(d, scratch.dscores + at), delta)), d, scratch.dscores + at);
-    }
-  }
-}
-
-void query_gradient_block(const AttentionBackArgs& args, const PassArgs& pass, const LaneBlock& block,
-                          AttentionScratch& scratch) {
-  const AttentionArgs& forward = args.forward;
-  const Segment& segment = pass.segments[static_cast<size_t>(block.segment)];
-  const int32_t group = forward.heads / forward.kv_heads;
-  const auto head_dim = static_cast<size_t>(forward.head_dim);
-  const size_t columns = (head_dim + 7) / 8 * 8;
-  const size_t lanes = padded_lanes(static_cast<size_t>(block.count));
-  const Visible seen = visible(segment, block, group, forward.window);
-  for (int32_t lane = 0; lane < block.count; ++lane) {
-    const LaneAddress at = lane_address(segment, block, group, lane);
-    const int64_t column = int64_t{at.head} * forward.head_dim;
-    args.delta.f32()[at.row * args.delta.stride + at.head] =
-        dot(forward.out.f32() + at.row * forward.out.stride + column,
-            args.dout.f32() + at.row * args.dout.stride + column, head_dim);
-  }
-  load_lane_numbers(args, segment, block, scratch);
-  load_ranges(segment, block, group, forward.window, scratch);
-  load_across(forward.q, segment, block, group, forward.head_dim, forward.scale, scratch.queries,
-              scratch.queries_across);
-  load_across(args.dout, segment, block, group, forward.head_dim, 1, scratch.douts, scratch.douts_across);
-  std::memset(scratch.outs_across, 0, columns * kBlockLanes * sizeof(float));
-  for (int32_t tile = seen.first / kTileKeys; tile <= seen.last / kTileKeys; ++tile) {
-    const int32_t end = std::min((tile + 1) * kTileKeys, seen.last + 1);
-    load_tile(pass, block, forward.head_dim, tile, end, forward.carry_k, scratch.keys);
-    load_tile(pass, block, forward.head_dim, tile, end, forward.carry_v, scratch.values);
-    const size_t keys = computed_keys(tile, end);
-    tile_by_block(scratch.keys, keys, scratch.queries_across, head_dim, lanes, scratch.scores);
-    tile_by_block(scratch.values, keys, scratch.douts_across, head_dim, lanes, scratch.dscores);
-    score_gradients_by_key(scratch, lanes, keys, tile);
-    tile_across_by_block<Start::sum>(scratch.keys, columns, scratch.dscores, keys, lanes, scratch.outs_across,
-                                     nullptr);
-  }
-  for (size_t lane = 0; lane < kBlockLanes; ++lane) scratch.sum[lane] = forward.scale;
-  store_across(scratch.outs_across, scratch.sum, segment, block, group, forward.head_dim, args.dq,
-               scratch.queries);
-}
-
 // scores [lane][key] become p, dscores [lane][key] become p·(dp - delta).
 HWY_INLINE void score_gradients_by_lane(AttentionScratch& scratch, size_t lanes, int32_t tile, int32_t begin,
                                         int32_t end) {
@@ -118,6 +63,27 @@ HWY_INLINE void score_gradients_by_lane(AttentionScratch& scratch, size_t lanes,
       hn::Store(p, d, scratch.scores + at);
       hn::Store(hn::Mul(p, hn::Sub(hn::Load(d, scratch.dscores + at), delta)), d, scratch.dscores + at);
     }
+  }
+}
+
+/// Where the gradients of the scores of a lane with the keys of a tile are kept.
+HWY_INLINE float* kept_scores(const AttentionBackArgs& args, const LaneAddress& at, int32_t tile) {
+  constexpr int32_t kTiles = AttentionBackArgs::kScoreColumns / kTileKeys;
+  const int64_t column = (int64_t{at.head} * kTiles + tile % kTiles) * kTileKeys;
+  return args.dscores.f32() + at.row * args.dscores.stride + column;
+}
+
+/// Only the columns of these keys: others of the tile may belong to another segment, and to another worker.
+HWY_INLINE void keep_score_gradients(const AttentionBackArgs& args, const Segment& segment,
+                                     const LaneBlock& block, const KeyBlock& keys,
+                                     const AttentionScratch& scratch) {
+  const int32_t group = args.forward.heads / args.forward.kv_heads;
+  const int32_t first = keys.begin - keys.tile() * kTileKeys;
+  const auto count = static_cast<size_t>(keys.end - keys.begin);
+  for (int32_t lane = 0; lane < block.count; ++lane) {
+    const LaneAddress at = lane_address(segment, block, group, lane);
+    std::memcpy(kept_scores(args, at, keys.tile()) + first, scratch.dscores + lane * kTileKeys + first,
+                count * sizeof(float));
   }
 }
 
@@ -143,6 +109,7 @@ HWY_INLINE void add_block(const AttentionBackArgs& args, const Segment& segment,
   const size_t columns = padded_dim(forward.head_dim);
   block_across_by_block(scratch.scores, scratch.douts, lanes, first, last, columns, scratch.dvalues);
   block_across_by_block(scratch.dscores, scratch.queries, lanes, first, last, columns, scratch.dkeys);
+  keep_score_gradients(args, segment, block, keys, scratch);
 }
 
 // The tile rows of `keys` from f32 rows of the carry's gradient, zeros around them.
@@ -180,6 +147,94 @@ void key_gradient_block(const AttentionBackArgs& args, const PassArgs& pass, con
   store_gradient(scratch.dvalues, keys, forward.head_dim, args.dv);
 }
 
+// delta = Σ out·dout of rows [begin, end).
+void output_products(const AttentionBackArgs& args, int64_t begin, int64_t end) {
+  const AttentionArgs& forward = args.forward;
+  for (int64_t r = begin; r < end; ++r) {
+    for (int32_t h = 0; h < forward.heads; ++h) {
+      const int64_t column = int64_t{h} * forward.head_dim;
+      args.delta.f32()[r * args.delta.stride + h] =
+          dot(forward.out.f32() + r * forward.out.stride + column,
+              args.dout.f32() + r * args.dout.stride + column, static_cast<size_t>(forward.head_dim));
+    }
+  }
+}
+
+/// dscores [lane][key] from what was kept, 0 where a lane does not see a key.
+HWY_INLINE void load_score_gradients(const AttentionBackArgs& args, const Segment& segment,
+                                     const LaneBlock& block, int32_t tile, size_t lanes,
+                                     AttentionScratch& scratch) {
+  const F32 d;
+  const I32 di;
+  const int32_t group = args.forward.heads / args.forward.kv_heads;
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    float* to = scratch.dscores + lane * kTileKeys;
+    if (static_cast<int32_t>(lane) >= block.count) {
+      std::memset(to, 0, kTileKeys * sizeof(float));
+      continue;
+    }
+    const float* from =
+        kept_scores(args, lane_address(segment, block, group, static_cast<int32_t>(lane)), tile);
+    const auto first = hn::Set(di, scratch.first[lane]);
+    const auto last = hn::Set(di, scratch.last[lane]);
+    for (size_t key = 0; key < kTileKeys; key += kVectorLanes) {
+      const auto position = hn::Iota(di, tile * kTileKeys + static_cast<int32_t>(key));
+      const auto outside = hn::Or(hn::Lt(position, first), hn::Gt(position, last));
+      hn::Store(hn::IfThenZeroElse(hn::RebindMask(d, outside), hn::LoadU(d, from + key)), d, to + key);
+    }
+  }
+}
+
+/// The lanes' rows of dq so far, zeros at the beginning.
+HWY_INLINE void load_sums(const Matrix& dq, const Segment& segment, const LaneBlock& block, int32_t group,
+                          int32_t head_dim, bool begin, float* sums) {
+  if (begin) {
+    std::memset(sums, 0, kBlockLanes * kTileStride * sizeof(float));
+    return;
+  }
+  load_block(dq, segment, block, group, head_dim, 1, sums);
+}
+
+HWY_INLINE void store_sums(const float* sums, const Segment& segment, const LaneBlock& block, int32_t group,
+                           int32_t head_dim, float factor, const Matrix& dq) {
+  const F32 d;
+  const auto width = static_cast<size_t>(head_dim);
+  for (int32_t lane = 0; lane < block.count; ++lane) {
+    const LaneAddress at = lane_address(segment, block, group, lane);
+    float* to = dq.f32() + at.row * dq.stride + int64_t{at.head} * head_dim;
+    const float* row = sums + lane * kTileStride;
+    for (size_t e = 0; e < width; e += kVectorLanes) {
+      const V32 sum = load_n(row + e, width - e);
+      store_n(hn::MulAdd(sum, hn::Set(d, factor), hn::Zero(d)), to + e, width - e);
+    }
+  }
+}
+
+// What the tiles [begin, end) add to dq of a block of lanes, in the order of the keys.
+void query_gradient_block(const AttentionBackArgs& args, const PassArgs& pass, const LaneBlock& block,
+                          int32_t begin, int32_t end, AttentionScratch& scratch) {
+  const AttentionArgs& forward = args.forward;
+  const Segment& segment = pass.segments[static_cast<size_t>(block.segment)];
+  const int32_t group = forward.heads / forward.kv_heads;
+  const Visible seen = visible(segment, block, group, forward.window);
+  const int32_t first = seen.first / kTileKeys;
+  const int32_t last = seen.last / kTileKeys;
+  if (last < begin || first >= end) return;
+  const size_t lanes = (static_cast<size_t>(block.count) + kDimRows - 1) / kDimRows * kDimRows;
+  const size_t columns = padded_dim(forward.head_dim);
+  load_ranges(segment, block, group, forward.window, scratch);
+  load_sums(args.dq, segment, block, group, forward.head_dim, first >= begin, scratch.queries);
+  for (int32_t tile = std::max(begin, first); tile <= std::min(end - 1, last); ++tile) {
+    const int32_t behind = std::min((tile + 1) * kTileKeys, seen.last + 1);
+    load_tile(pass, block, forward.head_dim, tile, behind, forward.carry_k, scratch.keys);
+    load_score_gradients(args, segment, block, tile, lanes, scratch);
+    block_by_rows(scratch.dscores, scratch.keys, lanes, computed_keys(tile, behind), columns,
+                  scratch.queries);
+  }
+  store_sums(scratch.queries, segment, block, group, forward.head_dim, last < end ? forward.scale : 1,
+             args.dq);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace retro::device::cpu
 HWY_AFTER_NAMESPACE();
@@ -187,24 +242,34 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace retro::device::cpu {
 
-HWY_EXPORT(query_gradient_block);
+HWY_EXPORT(output_products);
 HWY_EXPORT(key_gradient_block);
+HWY_EXPORT(query_gradient_block);
 
 void attention_back(const AttentionBackArgs& args, const PassArgs& pass, const Workers& workers) noexcept {
-  const auto by_query = HWY_DYNAMIC_DISPATCH(query_gradient_block);
+  constexpr int32_t kTiles = AttentionBackArgs::kScoreColumns / kTileKeys;
   const auto by_key = HWY_DYNAMIC_DISPATCH(key_gradient_block);
+  const auto by_query = HWY_DYNAMIC_DISPATCH(query_gradient_block);
   const int size = workers.pool.size();
   const auto scratch_of = [&](int worker) -> AttentionScratch& {
     return *reinterpret_cast<AttentionScratch*>(workers.scratch_of(worker));
   };
-  workers.pool.run([&](int worker) {
-    visit_lane_blocks(args.forward, pass, worker, size,
-                      [&](const LaneBlock& block) { by_query(args, pass, block, scratch_of(worker)); });
+  workers.pool.ranges(pass.rows, 1, [&](int64_t begin, int64_t end, int) {
+    HWY_DYNAMIC_DISPATCH(output_products)(args, begin, end);
   });
-  workers.pool.run([&](int worker) {
-    visit_key_blocks(args.forward, pass, worker, size,
-                     [&](const KeyBlock& keys) { by_key(args, pass, keys, scratch_of(worker)); });
-  });
+  const auto [first, last] = tiles_seen(args.forward, pass);
+  for (int32_t begin = first / kTiles * kTiles; begin <= last; begin += kTiles) {
+    const int32_t end = begin + kTiles;
+    workers.pool.run([&](int worker) {
+      visit_key_blocks(args.forward, pass, begin, end, worker, size,
+                       [&](const KeyBlock& keys) { by_key(args, pass, keys, scratch_of(worker)); });
+    });
+    workers.pool.run([&](int worker) {
+      visit_lane_blocks(args.forward, pass, begin, end, worker, size, [&](const LaneBlock& block) {
+        by_query(args, pass, block, begin, end, scratch_of(worker));
+      });
+    });
+  }
 }
 
 }  // namespace retro::device::cpu

@@ -23,7 +23,7 @@ constexpr size_t kLaneRows = kRegisters == 32 ? 8 : 4;    // divides 64 keys and
 constexpr size_t kKeyVectors = kRegisters == 32 ? 4 : 2;  // of the products whose columns are keys
 constexpr size_t kKeyRows = 6;                            // divides 48 lanes
 constexpr size_t kDimVectors = 2;                      // of the products whose columns are elements of a head
-constexpr size_t kDimRows = kRegisters == 32 ? 8 : 4;  // divides 64 keys
+constexpr size_t kDimRows = kRegisters == 32 ? 8 : 4;  // divides 64 keys and 48 lanes
 static_assert(kBlockLanes % (kLaneVectors * kVectorLanes) == 0 && kTileKeys % kLaneRows == 0);
 static_assert(kTileKeys % (kKeyVectors * kVectorLanes) == 0 && kBlockLanes % kKeyRows == 0);
 
@@ -113,6 +113,17 @@ HWY_INLINE void block_across_by_block(const float* a, const float* b, size_t lan
     for (size_t i = first; i < last; i += kDimRows) {
       register_tile<kDimRows, kDimVectors, 1, kTileKeys, Start::sum>(
           a + i, b + j, kTileStride, lanes, c + i * kTileStride + j, kTileStride, nullptr);
+    }
+  }
+}
+
+/// c[lane][e] += Σ_key a[lane][key]·b[key][e], `lanes` a multiple of kDimRows; `columns` as above.
+HWY_INLINE void block_by_rows(const float* a, const float* b, size_t lanes, size_t inner, size_t columns,
+                              float* c) {
+  for (size_t j = 0; j < columns; j += kDimVectors * kVectorLanes) {
+    for (size_t i = 0; i < lanes; i += kDimRows) {
+      register_tile<kDimRows, kDimVectors, kTileKeys, 1, Start::sum>(
+          a + i * kTileKeys, b + j, kTileStride, inner, c + i * kTileStride + j, kTileStride, nullptr);
     }
   }
 }

@@ -1,5 +1,7 @@
 #include "device/cpu/attention_tiles.h"
 
+#include <limits>
+
 namespace retro::device::cpu {
 
 size_t attention_scratch_bytes() {
@@ -36,6 +38,17 @@ int32_t segment_end(std::span<const Segment> segments, int32_t segment) {
 bool descends(std::span<const Segment> segments, int32_t segment, int32_t ancestor) {
   while (segment > ancestor) segment = segments[static_cast<size_t>(segment)].parent;
   return segment == ancestor;
+}
+
+TileRange tiles_seen(const AttentionArgs& args, const PassArgs& pass) {
+  TileRange range{std::numeric_limits<int32_t>::max(), -1};
+  for (const Segment& segment : pass.segments) {
+    if (segment.row_begin == segment.row_end) continue;
+    const int32_t last = segment.row_position + segment.row_end - segment.row_begin - 1;
+    range.first = std::min(range.first, visible(segment.row_position, args.window).first / kTileKeys);
+    range.last = std::max(range.last, last / kTileKeys);
+  }
+  return range;
 }
 
 }  // namespace retro::device::cpu

@@ -76,11 +76,11 @@ int32_t segment_end(std::span<const Segment> segments, int32_t segment);
 /// True where `segment` is `ancestor` or descends from it.
 bool descends(std::span<const Segment> segments, int32_t segment, int32_t ancestor);
 
-/// Calls visit(block) for this worker's share of all lane blocks: contiguous, and balanced by the tiles they
-/// read.
+/// Calls visit(block) for this worker's share of the lane blocks that see any of the tiles [first, end):
+/// contiguous, and balanced by the tiles they read.
 template <typename Visit>
-void visit_lane_blocks(const AttentionArgs& args, const PassArgs& pass, int worker, int workers,
-                       Visit&& visit) {
+void visit_lane_blocks(const AttentionArgs& args, const PassArgs& pass, int32_t first, int32_t end,
+                       int worker, int workers, Visit&& visit) {
   const int32_t group = args.heads / args.kv_heads;
   const auto each = [&](auto&& use) {
     for (int32_t s = 0; s < static_cast<int32_t>(pass.segments.size()); ++s) {
@@ -90,7 +90,9 @@ void visit_lane_blocks(const AttentionArgs& args, const PassArgs& pass, int work
         for (int32_t begin = 0; begin < items; begin += kBlockLanes) {
           const LaneBlock block{s, kv_head, begin, std::min(kBlockLanes, items - begin)};
           const Visible seen = visible(segment, block, group, args.window);
-          use(block, seen.last / kTileKeys - seen.first / kTileKeys + 1);
+          const int32_t tiles =
+              std::min(seen.last / kTileKeys, end - 1) - std::max(seen.first / kTileKeys, first) + 1;
+          if (tiles > 0) use(block, tiles);
         }
       }
     }
@@ -103,6 +105,13 @@ void visit_lane_blocks(const AttentionArgs& args, const PassArgs& pass, int work
     before += cost;
   });
 }
+
+/// The first and the last tile that any row of the pass sees.
+struct TileRange {
+  int32_t first = 0;
+  int32_t last = 0;
+};
+TileRange tiles_seen(const AttentionArgs& args, const PassArgs& pass);
 
 /// The scratch of one worker. Not every kernel uses every part; untouched pages cost nothing.
 struct AttentionScratch {

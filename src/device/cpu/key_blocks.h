@@ -50,17 +50,18 @@ void visit_lane_blocks_that_see(const AttentionArgs& args, const PassArgs& pass,
   }
 }
 
-/// Calls visit(key block) for this worker's share of all key blocks: contiguous, and balanced by the rows
-/// that see them.
+/// Calls visit(key block) for this worker's share of the key blocks in the tiles [first, end): contiguous,
+/// and balanced by the rows that see them.
 template <typename Visit>
-void visit_key_blocks(const AttentionArgs& args, const PassArgs& pass, int worker, int workers,
-                      Visit&& visit) {
+void visit_key_blocks(const AttentionArgs& args, const PassArgs& pass, int32_t first_tile, int32_t end_tile,
+                      int worker, int workers, Visit&& visit) {
   const auto each = [&](auto&& use) {
     for (int32_t s = 0; s < static_cast<int32_t>(pass.segments.size()); ++s) {
       const Segment& segment = pass.segments[static_cast<size_t>(s)];
-      const int32_t end = segment_end(pass.segments, s);
+      const int32_t from = std::max(segment.position_begin, first_tile * kTileKeys);
+      const int32_t end = std::min(segment_end(pass.segments, s), end_tile * kTileKeys);
       for (int32_t kv_head = 0; kv_head < args.kv_heads; ++kv_head) {
-        for (int32_t begin = segment.position_begin; begin < end;) {
+        for (int32_t begin = from; begin < end;) {
           const int32_t next = std::min(end, (begin / kTileKeys + 1) * kTileKeys);
           use(KeyBlock{s, kv_head, begin, next, int64_t{segment.carry_begin} - segment.position_begin});
           begin = next;

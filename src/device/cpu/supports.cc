@@ -84,8 +84,8 @@ struct Check {
   }
   Reason operator()(const AttentionArgs& a) const { return need_attention(a); }
   Reason operator()(const AttentionBackArgs& a) const {
-    return first_of(
-        {need_attention(a.forward), need_f32("attention", {&a.dout, &a.dq, &a.dk, &a.dv, &a.delta})});
+    return first_of({need_attention(a.forward),
+                     need_f32("attention", {&a.dout, &a.dq, &a.dk, &a.dv, &a.delta, &a.dscores})});
   }
   Reason operator()(const KvLoadGradArgs& a) const {
     return need_f32("kv_load_grad", {&a.carry_dk, &a.carry_dv, &a.dk, &a.dv});

@@ -43,7 +43,10 @@ const Rule kAttentionRule = {
       const ValueId lse = backward.value(node.out[1]);
       const auto [dq, accumulate] = backward.target(node.in[0]);
       RETRO_CHECK(!accumulate);
-      backward.emit(op::AttentionBack{op}, {q, out, lse, dout}, {dq, backward.scratch("delta", op.heads)});
+      backward.emit(
+          op::AttentionBack{op}, {q, out, lse, dout},
+          {dq, backward.scratch("delta", op.heads),
+           backward.scratch("d.scores", int64_t{op.heads} * device::AttentionBackArgs::kScoreColumns)});
     },
     [](const Node& node, const Bindings& b) -> device::OpArgs {
       return forward_args(std::get<op::Attention>(node.operation), b, node.in[0], node.out[0], node.out[1]);
@@ -60,6 +63,7 @@ const Rule kAttentionBackRule = {
       args.dk = carry.dk;
       args.dv = carry.dv;
       args.delta = b.at(node.out[1]);
+      args.dscores = b.at(node.out[2]);
       return args;
     }};
 
