@@ -10,7 +10,9 @@
 
 namespace retro::bench {
 
-int run_kernels(const std::string& filter, const std::string& target);
+/// Shares of the FMA peak by shape, type, direction and rows. `target`: an instruction set, "" for the best;
+/// throws where the machine lacks it.
+nlohmann::ordered_json run_kernels(const std::string& filter, const std::string& target);
 
 struct TrainBench {
   std::filesystem::path model;
@@ -22,6 +24,7 @@ struct TrainBench {
   int64_t checkpoint_layers = 0;
   std::string checkpoint_dtype = "f32";
   std::string kv_dtype = "f16";
+  bool whole_logits = false;
   bool by_operation = false;
 };
 
@@ -33,10 +36,10 @@ struct GenerateBench {
   int threads = 1;
   int64_t prompt_tokens = 512;
   int64_t new_tokens = 64;
-  std::vector<int64_t> sequences = {1};
+  std::vector<int64_t> sequences = {1, 16};
 };
 
-/// Prefill and greedy decoding.
+/// Prefill and greedy decoding, of each number of sequences at once.
 nlohmann::ordered_json run_generate(const GenerateBench& options);
 
 struct TokenizeBench {

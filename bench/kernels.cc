@@ -9,14 +9,18 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "bench/commands.h"
 #include "bench/peak.h"
 #include "device/cpu/linear.h"
+#include "device/device.h"
 #include "tests/support/cpu_targets.h"
 #include "tests/support/random_weights.h"
 
@@ -33,15 +37,24 @@ struct Shape {
 };
 
 constexpr std::array kShapes = {
-    Shape{"smollm2", 576, 576, DType::Q4_1},   Shape{"smollm2", 192, 576, DType::Q4_1},
-    Shape{"smollm2", 1536, 576, DType::Q4_1},  Shape{"smollm2", 576, 1536, DType::Q4_1},
-    Shape{"smollm2", 49152, 576, DType::Q8_0}, Shape{"gemma", 1024, 640, DType::Q5_0},
-    Shape{"gemma", 640, 1024, DType::Q4_K},    Shape{"gemma", 2048, 640, DType::Q5_0},
-    Shape{"gemma", 640, 2048, DType::Q6_K},    Shape{"gemma", 262144, 640, DType::Q8_0},
-    Shape{"lora", 8, 576, DType::F32},         Shape{"lora", 8, 2048, DType::F32},
-    Shape{"plain", 576, 1536, DType::F32},     Shape{"plain", 576, 1536, DType::F16},
-    Shape{"plain", 576, 1536, DType::BF16},    Shape{"other", 1536, 576, DType::Q4_0},
-    Shape{"other", 1536, 576, DType::Q5_1},    Shape{"other", 1536, 1024, DType::Q5_K},
+    Shape{"smollm2", 576, 576, DType::Q4_1},    Shape{"smollm2", 192, 576, DType::Q4_1},
+    Shape{"smollm2", 1536, 576, DType::Q4_1},   Shape{"smollm2", 576, 1536, DType::Q4_1},
+    Shape{"smollm2", 49152, 576, DType::Q8_0},  Shape{"gemma", 1024, 640, DType::Q5_0},
+    Shape{"gemma", 640, 1024, DType::Q4_K},     Shape{"gemma", 2048, 640, DType::Q5_0},
+    Shape{"gemma", 640, 2048, DType::Q6_K},     Shape{"gemma", 262144, 640, DType::Q8_0},
+    Shape{"lora", 8, 576, DType::F32},          Shape{"lora", 8, 2048, DType::F32},
+    Shape{"plain", 576, 1536, DType::F32},      Shape{"plain", 576, 1536, DType::F16},
+    Shape{"plain", 576, 1536, DType::BF16},     Shape{"other", 1536, 576, DType::Q4_0},
+    Shape{"other", 1536, 576, DType::Q5_1},     Shape{"other", 1536, 1024, DType::Q5_K},
+    Shape{"other", 1536, 1024, DType::Q2_K},    Shape{"other", 1536, 1024, DType::Q3_K},
+    Shape{"other", 1536, 1024, DType::IQ1_S},   Shape{"other", 1536, 1024, DType::IQ1_M},
+    Shape{"other", 1536, 1024, DType::IQ2_XXS}, Shape{"other", 1536, 1024, DType::IQ2_XS},
+    Shape{"other", 1536, 1024, DType::IQ2_S},   Shape{"other", 1536, 1024, DType::IQ3_XXS},
+    Shape{"other", 1536, 1024, DType::IQ3_S},   Shape{"other", 1536, 1024, DType::IQ4_NL},
+    Shape{"other", 1536, 1024, DType::IQ4_XS},  Shape{"other", 1536, 1024, DType::TQ1_0},
+    Shape{"other", 1536, 1024, DType::TQ2_0},   Shape{"other", 1536, 1024, DType::MXFP4},
+    Shape{"other", 1536, 1024, DType::NVFP4},   Shape{"other", 1536, 1024, DType::Q1_0},
+    Shape{"other", 1536, 1024, DType::Q2_0},
 };
 constexpr std::array<int64_t, 5> kRows = {1, 8, 64, 256, 512};
 constexpr int64_t kMostWeights = 64 << 20;  // bytes of all copies; a vocabulary is cut to fit
@@ -68,9 +81,16 @@ class Bench {
     copies_ = std::clamp<int64_t>(kMostWeights / (row * shape_.out) / 2, 1, 16);
     bytes_ = test::random_weights(shape.dtype, shape_.out * copies_, shape.in, 0.05F, 1, "bench");
     const int64_t most = kRows.back();
-    x_ = numbers(most * shape_.in);
-    y_ = numbers(most * shape_.out);
+    // As in a run, where all activations share one allocation.
+    memory_ = static_cast<float*>(device_->allocate(bytes_of_activations(), "activations"));
+    x_ = memory_;
+    y_ = memory_ + (most * shape_.in + 1023) / 1024 * 1024;
+    fill(x_, most * shape_.in);
+    fill(y_, most * shape_.out);
   }
+  ~Bench() { device_->release(memory_, bytes_of_activations()); }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
 
   double operations(int64_t rows) const {
     return 2.0 * static_cast<double>(rows) * static_cast<double>(shape_.in) * static_cast<double>(shape_.out);
@@ -81,11 +101,11 @@ class Bench {
     const device::Weight w = {bytes_.data() + size * (turn_++ % copies_), shape_.out, shape_.in,
                               shape_.dtype};
     if (direction_ == Direction::forward) {
-      device::cpu::product_nt(x_.data(), w.cols, rows, w, y_.data(), w.rows, false, workspace_);
+      device::cpu::product_nt(x_, w.cols, rows, w, y_, w.rows, false, workspace_);
     } else if (direction_ == Direction::back) {
-      device::cpu::product_nn(y_.data(), w.rows, rows, w, x_.data(), w.cols, false, workspace_);
+      device::cpu::product_nn(y_, w.rows, rows, w, x_, w.cols, false, workspace_);
     } else {
-      device::cpu::product_tn(y_.data(), w.rows, w.rows, x_.data(), w.cols, w.cols, rows,
+      device::cpu::product_tn(y_, w.rows, w.rows, x_, w.cols, w.cols, rows,
                               reinterpret_cast<float*>(bytes_.data()), w.cols, workspace_);
     }
   }
@@ -113,11 +133,13 @@ class Bench {
   const Shape& shape() const { return shape_; }
 
  private:
-  static std::vector<float> numbers(int64_t count) {
-    std::vector<float> values(static_cast<size_t>(count));
+  size_t bytes_of_activations() const {
+    const int64_t floats = kRows.back() * (shape_.in + shape_.out) + 1024;
+    return static_cast<size_t>(std::max<int64_t>(floats * 4, 16 << 20));
+  }
+  static void fill(float* values, int64_t count) {
     const RandomStream random(1, "bench");
-    for (size_t i = 0; i < values.size(); ++i) values[i] = random.uniform(i) - 0.5F;
-    return values;
+    for (int64_t i = 0; i < count; ++i) values[i] = random.uniform(static_cast<uint64_t>(i)) - 0.5F;
   }
 
   Shape shape_;
@@ -125,13 +147,16 @@ class Bench {
   int64_t copies_ = 1;
   int64_t turn_ = 0;
   std::vector<std::byte> bytes_;
-  std::vector<float> x_;
-  std::vector<float> y_;
+  std::unique_ptr<device::Device> device_ = device::make_cpu_device(1);
+  float* memory_ = nullptr;
+  float* x_ = nullptr;
+  float* y_ = nullptr;
   ThreadPool pool_{1};
   device::cpu::Workspace workspace_{pool_};
 };
 
-void run_all(const std::string& filter) {
+nlohmann::ordered_json run_all(const std::string& filter) {
+  nlohmann::ordered_json json = {{"instruction_set", device::cpu::instruction_set()}};
   fmt::print("{}, peak {:.1f} GFLOP/s; share of it in % by rows\n", device::cpu::instruction_set(),
              fma_peak(0.1) / 1e9);
   fmt::print("{:44}", "");
@@ -146,30 +171,33 @@ void run_all(const std::string& filter) {
       if (name.find(filter) == std::string::npos) continue;
       Bench bench(shape, direction);
       fmt::print("{:28} {:>6} x {:<6}", name, bench.shape().out, shape.in);
+      nlohmann::ordered_json row = {{"name", name}, {"out", bench.shape().out}, {"in", shape.in}};
       for (const int64_t rows : kRows) {
-        fmt::print("{:7.1f}", 100 * bench.share(rows));
+        const double share = bench.share(rows);
+        row["share_of_fma_peak"][std::to_string(rows)] = share;
+        fmt::print("{:7.1f}", 100 * share);
         std::fflush(stdout);
       }
+      json["rows"].push_back(std::move(row));
       fmt::print("\n");
     }
   }
+  return json;
 }
 
 }  // namespace
 
-int run_kernels(const std::string& filter, const std::string& target) {
-  if (target.empty()) {
-    run_all(filter);
-    return 0;
-  }
+nlohmann::ordered_json run_kernels(const std::string& filter, const std::string& target) {
+  if (target.empty()) return run_all(filter);
   for (const int64_t candidate : test::cpu_targets()) {
     if (test::cpu_target_name(candidate) != target) continue;
     const test::OnTarget on(candidate);
-    run_all(filter);
-    return 0;
+    return run_all(filter);
   }
-  fmt::print(stderr, "this machine has no {}\n", target);
-  return 1;
+  std::string known;
+  for (const int64_t candidate : test::cpu_targets())
+    known += std::string(" ") + test::cpu_target_name(candidate);
+  fail(ErrorKind::config, "this machine has no {}; it has{}", target, known);
 }
 
 }  // namespace retro::bench

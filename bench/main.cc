@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
   CLI::App* kernels = app.add_subcommand("kernels", "matrix kernels, one thread, shapes of real models");
   kernels->add_option("--filter", filter, "a part of \"model format direction\", as \"gemma Q6_K back\"");
   kernels->add_option("--target", target, "an instruction set, as AVX2");
+  kernels->add_option("--json", json, "also write the figures to this file");
 
   bench::TrainBench train;
   train.threads = default_threads();
@@ -59,6 +60,8 @@ int run(int argc, char** argv) {
   step->add_option("--checkpoint-dtype", train.checkpoint_dtype)
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   step->add_option("--kv-dtype", train.kv_dtype)->check(CLI::IsMember({"f16", "f32"}));
+  step->add_flag("--whole-logits", train.whole_logits,
+                 "the logits of a pass at once, not in chunks of 64 rows");
   step->add_flag("--by-operation", train.by_operation, "where the time goes");
   step->add_option("--json", json, "also write the figures to this file");
 
@@ -68,9 +71,9 @@ int run(int argc, char** argv) {
   add_model(*decode, generate.model, generate.threads);
   decode->add_option("--prompt-tokens", generate.prompt_tokens)->check(CLI::Range(1, 1 << 20));
   decode->add_option("--new-tokens", generate.new_tokens)->check(CLI::Range(1, 1 << 20));
-  decode->add_option("--sequences", generate.sequences, "how many at once; this build decodes 1")
+  decode->add_option("--sequences", generate.sequences, "how many at once, as 1,16")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1));
+      ->check(CLI::Range(1, 256));
   decode->add_option("--json", json, "also write the figures to this file");
 
   bench::TokenizeBench tokenize;
@@ -86,8 +89,8 @@ int run(int argc, char** argv) {
   tokens->add_option("--json", json, "also write the figures to this file");
 
   CLI11_PARSE(app, argc, argv);
-  if (kernels->parsed()) return bench::run_kernels(filter, target);
-  if (tokens->parsed()) return write_json(bench::run_tokenize(tokenize), json);
+  if (kernels->parsed()) return write(bench::run_kernels(filter, target), 1, json);
+  if (tokens->parsed()) return write(bench::run_tokenize(tokenize), 1, json);
   if (step->parsed()) return write(bench::run_train(train), train.threads, json);
   return write(bench::run_generate(generate), generate.threads, json);
 }

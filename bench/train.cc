@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -16,10 +17,11 @@ namespace retro::bench {
 
 std::vector<std::pair<std::string, double>> TimedDevice::times() const {
   // In the order of the variant OpArgs.
-  static constexpr std::array<const char*, kOptimizer + 1> kNames = {
+  static constexpr std::array kNames = {
       "embed",    "rms_norm",  "rms_norm_back",  "linear",       "linear_back", "rope",
       "kv_store", "attention", "attention_back", "kv_load_grad", "gated",       "gated_back",
-      "add",      "copy",      "zero",           "head",         "optimizer"};
+      "add",      "split",     "copy",           "zero",         "head",        "optimizer"};
+  static_assert(kNames.size() == kOptimizer + 1);
   std::vector<std::pair<std::string, double>> times;
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (seconds_[i] > 0) times.emplace_back(kNames[i], seconds_[i]);
@@ -35,23 +37,26 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Operations that a step needs a token: forward products, gradients of their inputs, the head, the adapter,
-/// attention with half of ctx keys. What is computed again does not count.
-double needed_operations(const model::Model& model, const model::AdapterLayout& layout, int64_t ctx) {
+/// Operations that a step needs a token, by kind: forward products, gradients of their inputs, the head, the
+/// adapter, attention with half of ctx keys. What is computed again does not count.
+std::map<std::string, double> needed_operations(const model::Model& model, const model::AdapterLayout& layout,
+                                                int64_t ctx) {
   const model::Hyperparameters& h = model.hyperparameters();
-  double operations = 0;
+  double weights = 0;
   for (const auto* w : model.block_matrices())
-    operations += 4.0 * static_cast<double>(w->rows()) * static_cast<double>(w->cols());
-  operations += 4.0 * h.vocabulary * static_cast<double>(h.embedding);
-  // Forward A and B, their inputs' gradients, their own.
-  operations += 6.0 * static_cast<double>(layout.size());
+    weights += static_cast<double>(w->rows()) * static_cast<double>(w->cols());
+  const auto adapter = static_cast<double>(layout.size());
+  double attention = 0;
   for (int32_t layer = 0; layer < h.layers; ++layer) {
     const double half = static_cast<double>(ctx) / 2;
     const double keys = h.slides(layer) ? std::min<double>(half, h.window) : half;
-    // Two products forward, four back (dV, dP, dQ, dK).
-    operations += 6.0 * 2.0 * keys * h.heads * h.head_dim;
+    attention += 2.0 * keys * h.heads * h.head_dim;
   }
-  return operations;
+  return {{"linear", 2 * weights + 2 * adapter},
+          {"linear_back", 2 * weights + 4 * adapter},  // of inputs, and of A and B themselves
+          {"head", 4.0 * h.vocabulary * static_cast<double>(h.embedding)},
+          {"attention", 2 * attention},
+          {"attention_back", 4 * attention}};  // dV, dP, dQ, dK
 }
 
 model::Adapter make_adapter(const model::Model& model, int64_t rank) {
@@ -70,7 +75,24 @@ engine::EngineOptions engine_options(const TrainBench& o) {
   options.kv_dtype = o.kv_dtype == "f16" ? tensor::DType::F16 : tensor::DType::F32;
   options.checkpoint_layers = static_cast<int32_t>(o.checkpoint_layers);
   options.checkpoint_dtype = *tensor::parse_dtype(o.checkpoint_dtype);
+  if (o.whole_logits) options.head_chunk_rows = options.micro_batch;
   return options;
+}
+
+nlohmann::ordered_json bytes_by_part(const engine::EnginePlan& plan) {
+  static const std::map<std::string, std::string> kShort = {
+      {"activations kept for the backward pass", "kept"},
+      {"activations and gradients of the moment", "working"},
+      {"logits tiles", "logits"},
+      {"keys and values", "kv"},
+      {"gradients of keys and values", "kv_gradients"},
+      {"adapter gradient", "adapter_gradient"}};
+  nlohmann::ordered_json json;
+  for (const auto& part : plan.parts) {
+    const auto name = kShort.find(part.name);
+    json[name == kShort.end() ? part.name : name->second] = part.bytes;
+  }
+  return json;
 }
 
 }  // namespace
@@ -81,6 +103,7 @@ nlohmann::ordered_json run_train(const TrainBench& o) {
   TimedDevice device(device::make_cpu_device(o.threads));
   const engine::EngineOptions options = engine_options(o);
   engine::EnginePlan plan = engine::plan_engine(model, &adapter.layout, options);
+  const nlohmann::ordered_json parts = bytes_by_part(plan);
   engine::Engine engine(device, &adapter, std::move(plan));
   engine::Optimizer optimizer(device, {}, adapter.layout.size());
 
@@ -93,7 +116,10 @@ nlohmann::ordered_json run_train(const TrainBench& o) {
   std::iota(targets.begin(), targets.end(), 1);
   std::vector<float> logprobs(count - 1), dlogprobs(count - 1, -1.0F / static_cast<float>(count - 1));
   const engine::Sequence sequence{tokens, targets, logprobs, dlogprobs};
-  const double operations = needed_operations(model, adapter.layout, o.ctx) * static_cast<double>(count - 1);
+  const std::map<std::string, double> needed = needed_operations(model, adapter.layout, o.ctx);
+  const double operations = static_cast<double>(count - 1) *
+                            std::accumulate(needed.begin(), needed.end(), 0.0,
+                                            [](double sum, const auto& kind) { return sum + kind.second; });
 
   std::vector<double> seconds, shares;
   for (int64_t step = -1; step < o.steps; ++step) {  // the first warms up
@@ -115,6 +141,7 @@ nlohmann::ordered_json run_train(const TrainBench& o) {
   json["gflops"] = operations / median(seconds) / 1e9;
   json["share_of_fma_peak"] = median(shares);
   json["peak_rss_bytes"] = peak_resident_bytes();
+  json["parts"] = parts;
   fmt::print("step of {} tokens: {:.1f} tok/s, {:.1f} GFLOP/s, {:.1f} % of the peak, {} MiB\n", o.ctx,
              json["tokens_per_second"].get<double>(), json["gflops"].get<double>(), 100 * median(shares),
              peak_resident_bytes() >> 20);
@@ -124,7 +151,11 @@ nlohmann::ordered_json run_train(const TrainBench& o) {
   for (const auto& [name, time] : device.times()) {
     fmt::print("  {:16} {:5.1f} %  {:8.2f} ms a step\n", name, 100 * time / all,
                1e3 * time / static_cast<double>(o.steps));
-    json["operations"][name] = time / all;
+    json["operations"][name]["share_of_time"] = time / all;
+    if (const auto kind = needed.find(name); kind != needed.end()) {
+      const double whole = operations / static_cast<double>(count - 1);
+      json["operations"][name]["share_of_fma_peak"] = median(shares) * (kind->second / whole) / (time / all);
+    }
     told += time;
   }
   fmt::print("  {:16} {:5.1f} %\n", "other", 100 * (1 - told / all));

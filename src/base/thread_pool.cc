@@ -1,5 +1,6 @@
 #include "base/thread_pool.h"
 
+#include <hwy/cache_control.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -13,6 +14,22 @@
 #include "base/error.h"
 
 namespace retro {
+
+namespace {
+
+/// The value of `word` once it differs from `old`, whose writer's other writes are then seen.
+uint32_t changed(const std::atomic<uint32_t>& word, uint32_t old) {
+  constexpr int kSpins = 2000;  // 30 to 100 microseconds, by processor
+  for (int i = 0; i < kSpins; ++i) {
+    const uint32_t now = word.load(std::memory_order_acquire);
+    if (now != old) return now;
+    hwy::Pause();
+  }
+  word.wait(old, std::memory_order_acquire);
+  return word.load(std::memory_order_acquire);
+}
+
+}  // namespace
 
 ThreadPool::ThreadPool(int threads) {
   try {
@@ -30,11 +47,9 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  start_.notify_all();
+  stop_ = true;
+  ++generation_;
+  generation_.notify_all();
   for (auto& thread : threads_) thread.join();
   threads_.clear();
 }
@@ -49,36 +64,22 @@ void ThreadPool::call(int worker) {
 }
 
 void ThreadPool::run_erased(Function function, void* context) {
-  {
-    const std::lock_guard lock(mutex_);
-    function_ = function;
-    context_ = context;
-    pending_ = static_cast<int>(threads_.size());
-    ++generation_;
-  }
-  if (!threads_.empty()) start_.notify_all();
+  function_ = function;
+  context_ = context;
+  pending_.store(static_cast<uint32_t>(threads_.size()), std::memory_order_relaxed);
+  generation_.fetch_add(1, std::memory_order_release);
+  if (!threads_.empty()) generation_.notify_all();
   call(0);
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [this] { return pending_ == 0; });
-  if (failure_) {
-    const std::exception_ptr failure = std::exchange(failure_, nullptr);
-    lock.unlock();
-    std::rethrow_exception(failure);
-  }
+  for (uint32_t left = pending_.load(std::memory_order_acquire); left != 0;) left = changed(pending_, left);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void ThreadPool::loop(int worker) {
-  uint64_t seen = 0;
-  for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      start_.wait(lock, [&] { return stop_ || generation_ != seen; });
-      if (stop_) return;
-      seen = generation_;
-    }
+  for (uint32_t seen = 0;;) {
+    seen = changed(generation_, seen);
+    if (stop_) return;
     call(worker);
-    const std::lock_guard lock(mutex_);
-    if (--pending_ == 0) done_.notify_one();
+    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
   }
 }
 

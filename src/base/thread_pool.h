@@ -1,7 +1,7 @@
 // A persistent pool that runs one function on every worker; work is split by static ranges.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -11,7 +11,9 @@
 
 namespace retro {
 
-/// Runs `work(worker)` on each of `size()` workers; the caller is worker 0. Not reentrant.
+/// Runs `work(worker)` on each of `size()` workers; the caller is worker 0. Not reentrant. Who waits first
+/// spins for some tens of microseconds: a step is thousands of short runs, and waking a sleeper takes as long
+/// as one of them.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
@@ -55,12 +57,10 @@ class ThreadPool {
   void call(int worker);
 
   std::vector<std::thread> threads_;
-  std::mutex mutex_;
-  std::condition_variable start_;
-  std::condition_variable done_;
-  uint64_t generation_ = 0;
-  int pending_ = 0;
-  bool stop_ = false;
+  std::atomic<uint32_t> generation_{0};
+  std::atomic<uint32_t> pending_{0};
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;  // of failure_
   Function function_ = nullptr;
   void* context_ = nullptr;
   std::exception_ptr failure_;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -29,20 +30,30 @@ void advise(const PlanArguments& arguments, const run::Document& document,
   json["memory"] = *arguments.memory;
   json["fits"] = fit.has_value();
   const bool print = prints_results(arguments.json);
-  if (print) fmt::print("\nsettings, in the order in which to try them:\n");
+  if (print) {
+    fmt::print("\nsettings, in the order in which to try them:\n  {:>11} {:>11} {:>10}\n", "memory", "saved",
+               "time");
+  }
   bool marked = false;
   for (const run::LeverSetting& setting : settings) {
     const bool first = !marked && setting.bytes <= *arguments.memory;
     marked = marked || first;
+    nlohmann::ordered_json entry = {{"bytes", setting.bytes}, {"relative_time", setting.relative_time}};
+    for (const auto& [key, value] : setting.changes(document)) entry["changes"][key] = value;
+    json["settings"].push_back(std::move(entry));
     if (print) {
-      fmt::print("  {:>11}  {}{}\n", format_bytes(setting.bytes), text_of(setting.changes(document)),
+      const int64_t saved = settings.front().bytes - setting.bytes;
+      fmt::print("  {:>11} {:>11} {:>+8.0f} %  {}{}\n", format_bytes(setting.bytes),
+                 saved < 0 ? "-" + format_bytes(-saved) : format_bytes(saved),
+                 100 * (setting.relative_time - 1), text_of(setting.changes(document)),
                  first ? "   <- the first that fits" : "");
     }
   }
   if (!fit) {
     write_json(arguments.json, json);
+    const auto smallest = std::ranges::min(settings, {}, &run::LeverSetting::bytes);
     fail(ErrorKind::config, "no setting of the memory levers fits {}; the smallest takes {}",
-         format_bytes(*arguments.memory), format_bytes(settings.back().bytes));
+         format_bytes(*arguments.memory), format_bytes(smallest.bytes));
   }
   const auto changes = fit->changes(document);
   for (const auto& [key, value] : changes) json["changes"][key] = value;

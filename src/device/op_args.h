@@ -4,6 +4,8 @@
 // Matrices are row-major; a pass has R = PassArgs::rows rows, at most the rows that were planned.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <variant>
@@ -110,7 +112,7 @@ struct Lora {
 
 /// y = x·Wᵀ, and with LoRA u = x·Aᵀ, y += (scale·u)·Bᵗ. u [R, rank] is kept for the backward pass, already
 /// scaled. Every output is one chain of fused multiply-adds in the order of k, the base's before the
-/// adapter's.
+/// adapter's. Where y.data is null only u is made.
 struct LinearArgs {
   Matrix x;
   Weight w;
@@ -218,11 +220,20 @@ struct GatedBackArgs {
   Activation activation = Activation::silu;
 };
 
-/// out = a + b; out may be a or b.
+/// out = a + b; out may be a or b. A b of stride 0 is one row that is added to each.
 struct AddArgs {
   Matrix a;
   Matrix b;
   Matrix out;
+};
+
+/// parts[i] = consecutive columns of `whole`; with `join` the other way, which is the backward pass. Parts
+/// without data end the list.
+struct SplitArgs {
+  static constexpr size_t kMost = 3;
+  Matrix whole;
+  std::array<Matrix, kMost> parts;
+  bool join = false;
 };
 
 /// to = from, rounded to nearest even where the dtypes differ (F32, F16, BF16).
@@ -257,6 +268,6 @@ struct HeadArgs {
 
 using OpArgs = std::variant<EmbedArgs, RmsNormArgs, RmsNormBackArgs, LinearArgs, LinearBackArgs, RopeArgs,
                             KvStoreArgs, AttentionArgs, AttentionBackArgs, KvLoadGradArgs, GatedArgs,
-                            GatedBackArgs, AddArgs, CopyArgs, ZeroArgs, HeadArgs>;
+                            GatedBackArgs, AddArgs, SplitArgs, CopyArgs, ZeroArgs, HeadArgs>;
 
 }  // namespace retro::device

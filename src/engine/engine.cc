@@ -36,7 +36,8 @@ EnginePlan plan_engine(const model::Model& model, const model::AdapterLayout* ad
   program.checkpoint_dtype = options.checkpoint_dtype;
   program.head_chunk_rows = std::min<int64_t>(options.head_chunk_rows, device::kMaxHeadChunkRows);
   program.keep_carry_gradients = several_passes;
-  model::ModelGraph built = model.build_graph(adapter, static_cast<int32_t>(plan.carry_rows));
+  const int32_t context = options.context > 0 ? options.context : plan.options.set_rows;
+  model::ModelGraph built = model.build_graph(adapter, static_cast<int32_t>(plan.carry_rows), context);
   plan.program = graph::make_program(built.graph, program);
   const int64_t table_bytes = built.table_bytes();
   plan.tables = std::move(built.tables);
@@ -176,8 +177,9 @@ void Engine::score(std::span<const Sequence> sequences) {
     const size_t count = pass_prefix(sequences.size(), plan_.options.micro_batch,
                                      [&](size_t i) { return sequences[i].rows(); });
     const auto set = sequences.first(count);
-    for (const auto& pieces : cut_passes(set, plan_.options.micro_batch)) {
-      run(set, pieces, device::HeadMode::score, 0, plan_.program.head_end);
+    passes_.cut(set, plan_.options.micro_batch);
+    for (size_t p = 0; p < passes_.size(); ++p) {
+      run(set, passes_[p], device::HeadMode::score, 0, plan_.program.head_end);
     }
     sequences = sequences.subspan(count);
   }
@@ -196,33 +198,36 @@ void Engine::accumulate(std::span<const Sequence> sequences) {
 // making each pass's activations again, so that the gradients of its keys are complete when its own turn
 // comes.
 void Engine::accumulate_known(std::span<const Sequence> set) {
-  const auto passes = cut_passes(set, plan_.options.micro_batch);
+  passes_.cut(set, plan_.options.micro_batch);
   const size_t end = plan_.program.nodes.size();
-  if (passes.size() > 1 || plan_.options.set_rows > plan_.options.micro_batch) {
+  if (passes_.size() > 1 || plan_.options.set_rows > plan_.options.micro_batch) {
     int64_t rows = 0;
     for (const Sequence& sequence : set) rows += sequence.rows();
     clear_carry_gradients(rows);
   }
-  for (size_t p = 0; p + 1 < passes.size(); ++p) {
-    run(set, passes[p], device::HeadMode::score, 0, plan_.program.carry_end);
+  for (size_t p = 0; p + 1 < passes_.size(); ++p) {
+    run(set, passes_[p], device::HeadMode::score, 0, plan_.program.carry_end);
   }
-  for (size_t p = passes.size(); p-- > 0;) run(set, passes[p], device::HeadMode::backward, 0, end);
+  for (size_t p = passes_.size(); p-- > 0;) run(set, passes_[p], device::HeadMode::backward, 0, end);
 }
 
 void Engine::accumulate_coupled(std::span<const Sequence> set, const Objective& objective) {
-  const auto passes = cut_passes(set, plan_.options.micro_batch);
+  passes_.cut(set, plan_.options.micro_batch);
   const graph::Program& program = plan_.program;
   if (plan_.options.set_rows > plan_.options.micro_batch) {
     int64_t rows = 0;
     for (const Sequence& sequence : set) rows += sequence.rows();
     clear_carry_gradients(rows);
   }
-  for (const auto& pieces : passes) run(set, pieces, device::HeadMode::score, 0, program.head_end);
+  for (size_t p = 0; p < passes_.size(); ++p) {
+    run(set, passes_[p], device::HeadMode::score, 0, program.head_end);
+  }
   objective();
   // The last pass's activations are still there.
-  run(set, passes.back(), device::HeadMode::backward, program.forward_end, program.nodes.size());
-  for (size_t p = passes.size() - 1; p-- > 0;) {
-    run(set, passes[p], device::HeadMode::backward, 0, program.nodes.size());
+  run(set, passes_[passes_.size() - 1], device::HeadMode::backward, program.forward_end,
+      program.nodes.size());
+  for (size_t p = passes_.size() - 1; p-- > 0;) {
+    run(set, passes_[p], device::HeadMode::backward, 0, program.nodes.size());
   }
 }
 
@@ -241,8 +246,23 @@ std::span<const float> Engine::next_logits(std::span<const int32_t> tokens, int3
     run({&sequence, 1}, {&piece, 1}, device::HeadMode::score, 0,
         last ? plan_.program.head_end : plan_.program.forward_end);
   }
+  return logits().row(0);
+}
+
+Logits Engine::next_logits(std::span<const Sequence> set, std::span<const Piece> pieces) {
+  RETRO_CHECK(static_cast<int64_t>(pieces.size()) <= plan_.options.head_chunk_rows);
+  for (const Piece& piece : pieces) {
+    const auto& targets = set[static_cast<size_t>(piece.sequence)].targets;
+    const auto first = std::upper_bound(targets.begin(), targets.end(), piece.begin);
+    RETRO_CHECK(first != targets.end() && *first == piece.end);
+  }
+  run(set, pieces, device::HeadMode::score, 0, plan_.program.head_end);
+  return logits();
+}
+
+Logits Engine::logits() const {
   const auto& head = std::get<device::HeadArgs>(executable_.operations()[plan_.program.forward_end]);
-  return {head.logits.f32(), static_cast<size_t>(head.w.rows)};
+  return {head.logits.f32(), static_cast<size_t>(head.w.rows), static_cast<size_t>(head.logits.stride)};
 }
 
 }  // namespace retro::engine

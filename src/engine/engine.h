@@ -24,6 +24,7 @@ struct EngineOptions {
   int32_t micro_batch = 512;  // most rows of a pass
   int32_t set_rows =
       0;  // most rows of a coupled set, as the longest record; fewer than micro_batch counts as it
+  int32_t context = 0;  // tokens that a sequence of the run may have; 0: set_rows
   DType kv_dtype = DType::F16;
   bool train = true;              // without it: scores only
   int32_t checkpoint_layers = 0;  // 0: no gradient checkpointing
@@ -53,6 +54,15 @@ struct EnginePlan {
 EnginePlan plan_engine(const model::Model& model, const model::AdapterLayout* adapter,
                        const EngineOptions& options);
 
+/// Rows of logits, valid until the engine runs again.
+struct Logits {
+  const float* data = nullptr;
+  size_t vocabulary = 0;
+  size_t stride = 0;
+
+  std::span<const float> row(size_t i) const { return {data + i * stride, vocabulary}; }
+};
+
 class Engine {
  public:
   /// `adapter` outlives the engine and is what refresh_adapter() reads; null for the base alone. Throws
@@ -69,7 +79,8 @@ class Engine {
   /// Adds the gradient of independent sequences whose dlogprobs are known; also fills their logprobs.
   void accumulate(std::span<const Sequence> sequences);
 
-  /// Adds the gradient of sequences whose dlogprobs depend on one another's logprobs.
+  /// Adds the gradient of sequences whose dlogprobs depend on one another's logprobs. `objective` does not
+  /// call this engine.
   void accumulate_coupled(std::span<const Sequence> set, const Objective& objective);
 
   /// The flat gradient, laid out as the adapter's weights.
@@ -83,6 +94,11 @@ class Engine {
   /// after the last. The keys of earlier tokens must still be in the carry.
   std::span<const float> next_logits(std::span<const int32_t> tokens, int32_t position);
 
+  /// Logits, a row a piece, after the last row of each piece, which goes on a sequence of `set` whose
+  /// earlier keys are in the carry from the piece's carry_begin on. All pieces together are one pass, and no
+  /// more than the plan's head_chunk_rows. Of a piece's tokens [begin, end) only `end` is a target.
+  Logits next_logits(std::span<const Sequence> set, std::span<const Piece> pieces);
+
   const EnginePlan& plan() const { return plan_; }
 
  private:
@@ -92,12 +108,14 @@ class Engine {
   void clear_carry_gradients(int64_t rows);
   void run(std::span<const Sequence> set, std::span<const Piece> pieces, device::HeadMode mode, size_t begin,
            size_t end);
+  Logits logits() const;
   void accumulate_known(std::span<const Sequence> set);
 
   device::Device& device_;
   const model::Adapter* adapter_;
   EnginePlan plan_;
   PassBuffers pass_;
+  Passes passes_;  // of the set at hand
   struct Release {
     device::Device* device;
     size_t bytes;

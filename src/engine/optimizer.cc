@@ -28,7 +28,9 @@ double Optimizer::step(const model::AdapterLayout& layout, std::span<float> weig
           device_.sum_of_squares(gradient.subspan(static_cast<size_t>(offset), static_cast<size_t>(count)));
       if (!std::isfinite(squares)) {
         fail(ErrorKind::data,
-             "the gradient of {}.{} is not finite; lower training.lr, or set training.max_grad_norm = 1.0",
+             "the gradient of {}.{} is not finite; lower training.lr, or set training.max_grad_norm = 1.0; "
+             "where "
+             "training.checkpoint_dtype is \"f16\", take \"bf16\" (f16 ends at 65504, which gemma3 exceeds)",
              target.name, factor);
       }
       sum += squares;

@@ -7,36 +7,47 @@
 
 namespace retro::engine {
 
-std::vector<std::vector<Piece>> cut_passes(std::span<const Sequence> set, int32_t micro_batch) {
-  std::vector<std::vector<Piece>> passes(1);
+void Passes::cut(std::span<const Sequence> set, int32_t micro_batch) {
+  pieces_.clear();
+  ends_.clear();
   int32_t room = micro_batch;
   int32_t carry = 0;
   for (size_t s = 0; s < set.size(); ++s) {
     const int32_t rows = set[s].rows();
     for (int32_t begin = 0; begin < rows;) {
       if (room == 0) {
-        passes.emplace_back();
+        ends_.push_back(pieces_.size());
         room = micro_batch;
       }
       const int32_t end = std::min(rows, begin + room);
-      passes.back().push_back({static_cast<int32_t>(s), begin, end, carry});
+      pieces_.push_back({static_cast<int32_t>(s), begin, end, carry});
       room -= end - begin;
       begin = end;
     }
     carry += rows;
   }
-  return passes;
+  ends_.push_back(pieces_.size());
 }
 
-int32_t widest_pass(std::span<const int32_t> rows, int32_t micro_batch) {
-  int32_t widest = 0;
+PassTotals& PassTotals::operator+=(const PassTotals& other) {
+  widest = std::max(widest, other.widest);
+  passes += other.passes;
+  rows += other.rows;
+  repeated_passes += other.repeated_passes;
+  repeated_rows += other.repeated_rows;
+  return *this;
+}
+
+PassTotals pass_totals(std::span<const int32_t> rows, int32_t micro_batch) {
+  PassTotals totals;
   while (!rows.empty()) {
     const size_t count = pass_prefix(rows.size(), micro_batch, [&](size_t i) { return rows[i]; });
     const int32_t sum = std::accumulate(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count), 0);
-    widest = std::max(widest, std::min(sum, micro_batch));
+    const int64_t passes = std::max(1, (sum + micro_batch - 1) / micro_batch);
+    totals += {std::min(sum, micro_batch), passes, sum, passes - 1, (passes - 1) * micro_batch};
     rows = rows.subspan(count);
   }
-  return widest;
+  return totals;
 }
 
 PassBuffers::PassBuffers(int32_t micro_batch) {

@@ -18,8 +18,23 @@ struct Piece {
   int32_t carry_begin = 0;
 };
 
-/// Cuts the rows of `set` into passes, in order; a sequence that does not fit continues in the next pass.
-std::vector<std::vector<Piece>> cut_passes(std::span<const Sequence> set, int32_t micro_batch);
+/// The passes of a coupled set, in order; kept from set to set, so that steps alike allocate nothing.
+class Passes {
+ public:
+  /// Cuts the rows of `set` into passes; a sequence that does not fit continues in the next one. At least one
+  /// pass, which may be empty.
+  void cut(std::span<const Sequence> set, int32_t micro_batch);
+
+  size_t size() const { return ends_.size(); }
+  std::span<const Piece> operator[](size_t pass) const {
+    const size_t begin = pass == 0 ? 0 : ends_[pass - 1];
+    return {pieces_.data() + begin, ends_[pass] - begin};
+  }
+
+ private:
+  std::vector<Piece> pieces_;
+  std::vector<size_t> ends_;  // of each pass in pieces_
+};
 
 /// How many of `available` independent sequences, the i-th of rows(i) rows, go into one pass together: the
 /// longest prefix that fits, at least one.
@@ -33,8 +48,19 @@ size_t pass_prefix(size_t available, int32_t micro_batch, const Rows& rows) {
   return count;
 }
 
-/// Rows of the widest pass that independent sequences of `rows` rows are cut into.
-int32_t widest_pass(std::span<const int32_t> rows, int32_t micro_batch);
+/// What gradients of independent sequences take, by the passes they are cut into.
+struct PassTotals {
+  int32_t widest = 0;  // rows of the widest pass
+  int64_t passes = 0;  // forward, head and backward
+  int64_t rows = 0;
+  int64_t repeated_passes = 0;  // forward once more, for the keys of later passes
+  int64_t repeated_rows = 0;
+
+  PassTotals& operator+=(const PassTotals& other);
+};
+
+/// Of sequences of `rows` rows each.
+PassTotals pass_totals(std::span<const int32_t> rows, int32_t micro_batch);
 
 /// The arrays of one pass, filled for each and reused.
 class PassBuffers {

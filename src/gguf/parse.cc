@@ -176,6 +176,21 @@ std::array<int64_t, 4> read_dims(Cursor& cursor) {
   return dims;
 }
 
+/// A known type; ids up to the newest that have none are of formats that were given up.
+void check_dtype(const Cursor& cursor, uint32_t type) {
+  if (tensor::find_dtype(type) != nullptr) return;
+  const tensor::DTypeInfo& newest = tensor::newest_dtype();
+  const auto newest_id = static_cast<uint32_t>(newest.dtype);
+  if (type > newest_id) {
+    cursor.refuse(
+        "its type {} is unknown; the newest that this build knows is {} ({}), so this may be a file of a "
+        "newer program",
+        type, newest_id, newest.name);
+  }
+  cursor.refuse("its type {} is no longer part of the format; convert the model anew, for example to Q8_0",
+                type);
+}
+
 /// Bytes of the tensor, whose product of dimensions may wrap.
 uint64_t tensor_bytes(const Cursor& cursor, const Tensor& tensor) {
   const tensor::DTypeInfo& info = tensor::dtype_info(tensor.dtype);
@@ -204,8 +219,7 @@ TableRow read_table_row(Cursor& cursor, size_t index) {
   cursor.name(tensor.name);
   tensor.dims = read_dims(cursor);
   const auto type = cursor.read<uint32_t>("the type");
-  if (tensor::find_dtype(type) == nullptr)
-    cursor.refuse("its type {} is unknown; this may be a file of a newer program", type);
+  check_dtype(cursor, type);
   tensor.dtype = static_cast<DType>(type);
   tensor.bytes = tensor_bytes(cursor, tensor);
   const auto offset = cursor.read<uint64_t>("the offset");

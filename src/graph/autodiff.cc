@@ -76,12 +76,16 @@ ValueId Backward::value(ValueId v) {
   return current_[index];
 }
 
-void Backward::repeat(size_t index) {
+void Backward::repeat(size_t index, bool low_rank_only) {
   const Node& node = graph_.nodes[index];
   std::vector<ValueId> in;
   for (const ValueId v : node.in) in.push_back(value(v));
   std::vector<ValueId> out;
   for (const ValueId v : node.out) {
+    if (low_rank_only && out.empty()) {
+      out.push_back(kNone);
+      continue;
+    }
     const Value& original = graph_.values[static_cast<size_t>(v)];
     out.push_back(scratch(original.name, original.cols));
     current_[static_cast<size_t>(v)] = out.back();
@@ -135,10 +139,25 @@ void Backward::repeat_segment(size_t first_layer, size_t end_layer) {
     emit(op::Copy{}, {stored}, {restored});
     current_[static_cast<size_t>(input)] = restored;
   }
+  // Only what the backward pass reads, and what that follows from: the segment's own output is there already,
+  // and keys and values still lie in the carry.
+  const size_t begin = graph_.layer_begin[first_layer];
+  const size_t end = graph_.layer_begin[end_layer];
   const ValueId output = graph_.layer_input[end_layer];
-  for (size_t i = graph_.layer_begin[first_layer]; i < graph_.layer_begin[end_layer]; ++i) {
-    // The segment's own output is not read again.
-    if (graph_.nodes[i].out != std::vector<ValueId>{output}) repeat(i);
+  std::vector<bool> read(graph_.values.size(), false);
+  const auto is_read = [&](ValueId v) { return read[static_cast<size_t>(v)]; };
+  for (size_t i = end; i-- > begin;) {
+    const Node& node = graph_.nodes[i];
+    for (const ValueId v : node.out) {
+      if (kept_[static_cast<size_t>(v)] && v != output) read[static_cast<size_t>(v)] = true;
+    }
+    if (std::none_of(node.out.begin(), node.out.end(), is_read)) continue;
+    for (const ValueId v : node.in) read[static_cast<size_t>(v)] = true;
+  }
+  for (size_t i = begin; i < end; ++i) {
+    const Node& node = graph_.nodes[i];
+    if (std::none_of(node.out.begin(), node.out.end(), is_read)) continue;
+    repeat(i, std::holds_alternative<op::Linear>(node.operation) && !is_read(node.out[0]));
   }
 }
 
@@ -146,12 +165,14 @@ void Backward::run() {
   const size_t layers = graph_.layer_begin.size() - 1;
   const size_t stride =
       options_.checkpoint_layers > 0 ? static_cast<size_t>(options_.checkpoint_layers) : layers;
-  size_t first = (layers - 1) / stride * stride;
+  size_t first = layers > stride ? layers - stride : 0;
   const ValueId embedded = graph_.layer_input[0];
   if (rule_of(graph_.nodes[producer(embedded)]).cheap) current_[static_cast<size_t>(embedded)] = kNone;
   run_segment(graph_.layer_begin[first], graph_.nodes.size());
+  // Segments end with the last layer; the first one may be short. The last one is not computed again, so it
+  // is a whole one.
   for (size_t end = first; end > 0; end = first) {
-    first = end - stride;
+    first = end > stride ? end - stride : 0;
     repeat_segment(first, end);
     run_segment(graph_.layer_begin[first], graph_.layer_begin[end]);
   }
@@ -168,8 +189,8 @@ Program make_program(const Graph& graph, const ProgramOptions& options) {
   size_t layer = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (layer < layers && graph.layer_begin[layer] == i) {
-      const bool stored =
-          options.backward && stride > 0 && layer > 0 && layer % stride == 0 && layer + stride < layers;
+      const bool stored = options.backward && stride > 0 && layer > 0 && layer + stride < layers &&
+                          (layers - layer) % stride == 0;
       if (stored && options.checkpoint_dtype != DType::F32) {
         const ValueId x = graph.layer_input[layer];
         program.values.push_back(

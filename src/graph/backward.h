@@ -45,7 +45,8 @@ class Backward {
   bool follows_from_kept(ValueId v, const std::vector<bool>& kept) const;
   void repeat_segment(size_t first_layer, size_t end_layer);
   void run_segment(size_t begin, size_t end);
-  void repeat(size_t node);
+  /// Computes a node again; `low_rank_only`: of a linear one its u alone.
+  void repeat(size_t node, bool low_rank_only = false);
 
   const Graph& graph_;
   const ProgramOptions& options_;

@@ -1,5 +1,7 @@
 #include "graph/builder.h"
 
+#include <numeric>
+
 #include "base/error.h"
 
 namespace retro::graph {
@@ -62,6 +64,19 @@ ValueId Builder::gated(ValueId gate, ValueId up, device::Activation activation) 
 ValueId Builder::add(ValueId a, ValueId b) {
   RETRO_CHECK(cols(a) == cols(b));
   return emit(op::Add{}, {a, b}, "residual", cols(a));
+}
+
+ValueId Builder::add_bias(ValueId x, const float* bias) {
+  return emit(op::AddBias{bias}, {x}, "biased", cols(x));
+}
+
+std::vector<ValueId> Builder::split(ValueId x, const std::vector<int64_t>& widths) {
+  RETRO_CHECK(widths.size() <= op::Split::kMost);
+  RETRO_CHECK(std::accumulate(widths.begin(), widths.end(), int64_t{0}) == cols(x));
+  std::vector<ValueId> parts;
+  for (const int64_t width : widths) parts.push_back(graph_.add_value("part", width));
+  graph_.nodes.push_back({op::Split{}, {x}, parts});
+  return parts;
 }
 
 void Builder::begin_layer(ValueId x) {

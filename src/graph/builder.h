@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "graph/node.h"
 
@@ -30,6 +31,12 @@ class Builder {
   ValueId attention(ValueId q, ValueId k, ValueId v, op::Attention attention);
   ValueId gated(ValueId gate, ValueId up, device::Activation activation);
   ValueId add(ValueId a, ValueId b);
+  /// x + bias in every row; `bias` has as many elements as x columns.
+  ValueId add_bias(ValueId x, const float* bias);
+  /// Consecutive columns of x, at most op::Split::kMost parts; the widths add up to the columns of x.
+  std::vector<ValueId> split(ValueId x, const std::vector<int64_t>& widths);
+
+  int64_t cols(ValueId v) const { return graph_.values[static_cast<size_t>(v)].cols; }
 
   /// Marks that a layer starts here with the residual stream `x`.
   void begin_layer(ValueId x);
@@ -39,7 +46,6 @@ class Builder {
   Graph finish(ValueId h, const NamedWeight& head);
 
  private:
-  int64_t cols(ValueId v) const { return graph_.values[static_cast<size_t>(v)].cols; }
   ValueId emit(const Operation& operation, std::vector<ValueId> in, const std::string& name, int64_t cols);
 
   RankOf rank_of_;

@@ -42,7 +42,7 @@ struct RmsNormBack {  // x, dy [, dx where it accumulates] → dx
   bool accumulate = false;
 };
 /// `lora` numbers the low-rank term among the adapter's targets; -1 without one.
-struct Linear {  // x → y [, u]
+struct Linear {  // x → y or kNone [, u]
   device::Weight w;
   int32_t lora = -1;
 };
@@ -87,6 +87,14 @@ struct GatedBack {  // gate, up, dout → dgate, dup
 };
 struct Add {  // a, b → out
 };
+struct AddBias {  // x → y
+  const float* bias = nullptr;
+};
+struct Split {  // whole → parts
+  static constexpr size_t kMost = device::SplitArgs::kMost;
+};
+struct Join {  // parts → whole
+};
 struct Copy {  // from → to
 };
 struct Head {  // h → dh or kNone, gathered, dgathered, logits
@@ -96,9 +104,10 @@ struct Head {  // h → dh or kNone, gathered, dgathered, logits
 
 }  // namespace op
 
-using Operation = std::variant<op::Embed, op::RmsNorm, op::RmsNormBack, op::Linear, op::LinearBack, op::Rope,
-                               op::KvStore, op::Attention, op::AttentionBack, op::KvLoadGrad,
-                               op::ClearCarryGrad, op::Gated, op::GatedBack, op::Add, op::Copy, op::Head>;
+using Operation =
+    std::variant<op::Embed, op::RmsNorm, op::RmsNormBack, op::Linear, op::LinearBack, op::Rope, op::KvStore,
+                 op::Attention, op::AttentionBack, op::KvLoadGrad, op::ClearCarryGrad, op::Gated,
+                 op::GatedBack, op::Add, op::AddBias, op::Split, op::Join, op::Copy, op::Head>;
 
 struct Node {
   Operation operation;

@@ -19,6 +19,9 @@ struct RuleOf {
   const Rule& operator()(const op::Gated&) const { return kGatedRule; }
   const Rule& operator()(const op::GatedBack&) const { return kGatedBackRule; }
   const Rule& operator()(const op::Add&) const { return kAddRule; }
+  const Rule& operator()(const op::AddBias&) const { return kAddBiasRule; }
+  const Rule& operator()(const op::Split&) const { return kSplitRule; }
+  const Rule& operator()(const op::Join&) const { return kJoinRule; }
   const Rule& operator()(const op::Copy&) const { return kCopyRule; }
   const Rule& operator()(const op::Head&) const { return kHeadRule; }
 };

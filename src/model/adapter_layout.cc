@@ -1,7 +1,10 @@
 #include "model/adapter_layout.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -11,21 +14,58 @@ namespace retro::model {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kAliases = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAliases = {{
     {"q", "blk.*.attn_q.weight"},
     {"k", "blk.*.attn_k.weight"},
     {"v", "blk.*.attn_v.weight"},
+    {"qkv", "blk.*.attn_qkv.weight"},
     {"o", "blk.*.attn_output.weight"},
     {"ffn_up", "blk.*.ffn_up.weight"},
     {"ffn_down", "blk.*.ffn_down.weight"},
     {"ffn_gate", "blk.*.ffn_gate.weight"},
 }};
 
+/// A matrix that holds those of several names; where a file has it in their place, the names stand for it
+/// together.
+struct Fused {
+  std::string_view tensors;
+  std::array<std::string_view, 3> names;
+};
+constexpr Fused kFused[] = {{"blk.*.attn_qkv.weight", {"q", "k", "v"}},
+                            {"blk.*.ffn_up.weight", {"ffn_up", "ffn_gate", "ffn_up"}}};
+
 std::string_view expand(std::string_view pattern) {
   for (const auto& [alias, tensors] : kAliases) {
     if (pattern == alias) return tensors;
   }
   return pattern == "auto" ? "*" : pattern;
+}
+
+bool matches_any(std::string_view pattern, const std::vector<const gguf::Tensor*>& matrices) {
+  return std::any_of(matrices.begin(), matrices.end(),
+                     [&](const gguf::Tensor* tensor) { return matches(pattern, tensor->name); });
+}
+
+/// The tensors that a pattern of the list `all` stands for: its own, or the fused ones that hold them.
+std::string_view resolve(std::string_view pattern, std::span<const std::string> all,
+                         const std::vector<const gguf::Tensor*>& matrices) {
+  const std::string_view own = expand(pattern);
+  if (matches_any(own, matrices)) return own;
+  for (const Fused& fused : kFused) {
+    const auto& names = fused.names;
+    if (std::find(names.begin(), names.end(), pattern) == names.end()) continue;
+    if (!matches_any(fused.tensors, matrices)) continue;
+    for (const std::string_view name : names) {
+      if (std::find(all.begin(), all.end(), name) != all.end()) continue;
+      fail(ErrorKind::config,
+           "lora.targets: '{}' alone: this model has one matrix for {}, whose adapter changes them all; name "
+           "them all "
+           "or the tensor, \"{}\"",
+           pattern, fmt::join(std::set<std::string_view>(names.begin(), names.end()), ", "), fused.tensors);
+    }
+    return fused.tensors;
+  }
+  return own;
 }
 
 std::string list_names(const std::vector<const gguf::Tensor*>& tensors) {
@@ -45,7 +85,8 @@ void refuse_pattern(const Model& model, std::string_view pattern,
          model.tied() ? "which this model ties to its input embedding" : "which this build cannot adapt");
   }
   fail(ErrorKind::config,
-       "lora.targets: '{}' matches no tensor; use q, k, v, o, ffn_up, ffn_down, ffn_gate, a pattern such as "
+       "lora.targets: '{}' matches no tensor; use q, k, v, qkv, o, ffn_up, ffn_down, ffn_gate, a pattern "
+       "such as "
        "blk.*.attn_q.weight, or [\"auto\"]. The 2-D tensors are:{}",
        pattern, list_names(matrices));
 }
@@ -89,22 +130,20 @@ void AdapterLayout::add(std::string name, int32_t rank, int64_t in, int64_t out)
 AdapterLayout choose_targets(const Model& model, std::span<const std::string> patterns, int32_t rank,
                              float alpha, tensor::DType dtype) {
   const auto matrices = model.block_matrices();
+  std::vector<std::string_view> resolved;
   for (const std::string& pattern : patterns) {
     if (pattern == "auto" && patterns.size() > 1) {
       fail(ErrorKind::config, "lora.targets: \"auto\" stands alone: [\"auto\"]");
     }
-    const bool found = std::any_of(matrices.begin(), matrices.end(), [&](const gguf::Tensor* tensor) {
-      return matches(expand(pattern), tensor->name);
-    });
-    if (!found) refuse_pattern(model, pattern, matrices);
+    resolved.push_back(resolve(pattern, patterns, matrices));
+    if (!matches_any(resolved.back(), matrices)) refuse_pattern(model, pattern, matrices);
   }
   AdapterLayout layout;
   layout.alpha = alpha;
   layout.dtype = dtype;
   for (const gguf::Tensor* tensor : matrices) {
-    const bool wanted = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-      return matches(expand(pattern), tensor->name);
-    });
+    const bool wanted = std::any_of(resolved.begin(), resolved.end(),
+                                    [&](std::string_view pattern) { return matches(pattern, tensor->name); });
     if (wanted) layout.add(std::string(tensor->name), rank, tensor->cols(), tensor->rows());
   }
   return layout;

@@ -9,11 +9,14 @@
 namespace retro::model {
 
 /// How a layer's rotary embedding turns: angle(position, i) = position · scale · base^(−2i/dims) /
-/// factors[i].
+/// factors[i]; the rotated pair is multiplied by `magnitude`.
 struct RopeSettings {
   float base = 10000.0F;
-  float scale = 1.0F;              // 1 / the linear scaling factor
-  const float* factors = nullptr;  // [dims / 2], or none
+  float scale = 1.0F;                   // 1 / the linear scaling factor
+  const float* factors = nullptr;       // [dims / 2], or none
+  const float* long_factors = nullptr;  // in place of `factors` where a run's context is longer than
+  int32_t original_context = 0;         // this
+  float magnitude = 1.0F;
 
   bool operator==(const RopeSettings&) const = default;
 };
@@ -35,10 +38,14 @@ struct Hyperparameters {
   RopeSettings rope;           // of full-attention layers
   RopeSettings rope_local;     // of sliding-window layers
   int32_t window = 0;          // keys a sliding-window layer sees; 0: no such layers
-  int32_t window_pattern = 0;  // every so many layers one attends fully, the last of each group
+  int32_t window_pattern = 0;  // every so many layers one attends fully, the last of each group; 0: none does
   device::Activation activation = device::Activation::silu;
 
-  bool slides(int32_t layer) const { return window > 0 && (layer + 1) % window_pattern != 0; }
+  int64_t q_dim() const { return int64_t{heads} * head_dim; }
+  int64_t kv_dim() const { return int64_t{kv_heads} * head_dim; }
+  bool slides(int32_t layer) const {
+    return window > 0 && (window_pattern == 0 || (layer + 1) % window_pattern != 0);
+  }
 };
 
 }  // namespace retro::model

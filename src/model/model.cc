@@ -7,13 +7,14 @@
 
 #include "base/error.h"
 #include "model/architecture.h"
+#include "model/block.h"
 
 namespace retro::model {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kGlobalTensors = {"token_embd.weight", "output_norm.weight",
-                                                            "output.weight", "rope_freqs.weight"};
+constexpr std::array<std::string_view, 3> kGlobalTensors = {"token_embd.weight", "output_norm.weight",
+                                                            "output.weight"};
 
 const Architecture& find_architecture(const gguf::Reader& file) {
   const std::string_view type = file.get_string("general.type", "model");
@@ -70,8 +71,9 @@ void Model::check_tensors() const {
     const auto known = [&](std::span<const std::string_view> names, std::string_view name) {
       return std::find(names.begin(), names.end(), name) != names.end();
     };
-    const bool ok = block ? block->first < hyper_.layers && known(architecture_->block_tensors, block->second)
-                          : known(kGlobalTensors, tensor.name);
+    const bool ok =
+        block ? block->first < hyper_.layers && known(architecture_->block_tensors, block->second)
+              : known(kGlobalTensors, tensor.name) || known(architecture_->other_tensors, tensor.name);
     if (!ok) {
       fail(ErrorKind::model,
            "tensor {}: not part of a {} model as this build knows it, so the file would be computed wrongly",
@@ -82,10 +84,10 @@ void Model::check_tensors() const {
            gguf::quoted(tensor.name), tensor::dtype_name(tensor.dtype), tensor::decodable_names());
     }
   }
-  (void)build_graph(nullptr, 1);
+  (void)build_graph(nullptr, 1, 1);
 }
 
-ModelGraph Model::build_graph(const AdapterLayout* adapter, int32_t positions) const {
+ModelGraph Model::build_graph(const AdapterLayout* adapter, int32_t positions, int32_t context) const {
   ModelGraph result;
   graph::Builder builder([&](const std::string& name) {
     const LoraTarget* target = adapter == nullptr ? nullptr : adapter->find(name);
@@ -96,10 +98,10 @@ ModelGraph Model::build_graph(const AdapterLayout* adapter, int32_t positions) c
       if (table->settings == settings) return table->values.data();
     }
     result.tables.push_back(
-        std::make_unique<RopeTable>(make_rope_table(settings, hyper_.rope_dims, positions)));
+        std::make_unique<RopeTable>(make_rope_table(settings, hyper_.rope_dims, positions, context)));
     return result.tables.back()->values.data();
   };
-  result.graph = architecture_->build(builder, *this, rope_of);
+  result.graph = build_decoder(builder, *this, rope_of, *architecture_);
   return result;
 }
 

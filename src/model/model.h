@@ -37,7 +37,8 @@ class Model {
   std::string_view architecture() const;
 
   /// The graph for positions below `positions`, with low-rank terms where `adapter` (or nothing) has targets.
-  ModelGraph build_graph(const AdapterLayout* adapter, int32_t positions) const;
+  /// `context` is the length that the run's sequences may have, which some rotations depend on.
+  ModelGraph build_graph(const AdapterLayout* adapter, int32_t positions, int32_t context) const;
 
   /// Names of the 2-D weights of the blocks, which an adapter may target, in file order.
   std::vector<const gguf::Tensor*> block_matrices() const;

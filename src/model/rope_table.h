@@ -13,7 +13,8 @@ struct RopeTable {
   std::vector<float> values;  // [positions][dims/2 cosines, dims/2 sines]
 };
 
-/// Angles are computed in double by functions of ours, so the table is the same on every machine.
-RopeTable make_rope_table(const RopeSettings& settings, int32_t dims, int32_t positions);
+/// For positions below `positions` of a run whose sequences have at most `context` tokens. Angles are
+/// computed in double by functions of ours, so the table is the same on every machine.
+RopeTable make_rope_table(const RopeSettings& settings, int32_t dims, int32_t positions, int32_t context);
 
 }  // namespace retro::model

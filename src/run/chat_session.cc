@@ -17,6 +17,7 @@ engine::EngineOptions chat_engine(int32_t ctx) {
   options.train = false;
   options.micro_batch = std::min(kPrefillRows, ctx);
   options.set_rows = ctx;
+  options.context = ctx;
   options.head_chunk_rows = 1;
   return options;
 }

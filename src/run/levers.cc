@@ -21,6 +21,31 @@ void apply(Document& document, const LeverSetting& setting) {
   document.training.gradient_accumulation = setting.gradient_accumulation;
   document.training.gradient_checkpointing = setting.gradient_checkpointing;
   document.training.checkpoint_dtype = setting.checkpoint_dtype;
+  document.training.chunked_cross_entropy = setting.chunked_cross_entropy;
+}
+
+/// The share of a token's work that computing its layers once more is: a forward product for each matrix of
+/// the blocks, where the whole is two of these, and two of the head.
+double forward_share(const model::Model& model) {
+  double layers = 0;
+  for (const gguf::Tensor* w : model.block_matrices())
+    layers += static_cast<double>(w->rows()) * static_cast<double>(w->cols());
+  const model::Hyperparameters& h = model.hyperparameters();
+  const double head = static_cast<double>(h.vocabulary) * static_cast<double>(h.embedding);
+  return layers / (2 * layers + 2 * head);
+}
+
+/// The work of all passes in tokens' worth. Decoding the weights costs a pass about what kDecodeRows tokens
+/// do (docs/benchmarks.md, the kernels by rows).
+double work(const LeverSetting& setting, const Workload& workload, double forward_share) {
+  constexpr double kDecodeRows = 8;
+  const engine::PassTotals totals = workload.totals(setting.micro_batch);
+  const double whole = static_cast<double>(totals.rows) + kDecodeRows * static_cast<double>(totals.passes);
+  const double repeated =
+      static_cast<double>(totals.repeated_rows) + kDecodeRows * static_cast<double>(totals.repeated_passes);
+  // Checkpointing computes all but the last segment again, without keys, values and each segment's last product.
+  constexpr double kRecomputed = 0.8;
+  return whole + forward_share * (repeated + (setting.gradient_checkpointing ? kRecomputed * whole : 0));
 }
 
 using Changes = std::vector<std::pair<std::string, std::string>>;
@@ -117,6 +142,7 @@ std::vector<std::pair<std::string, std::string>> LeverSetting::changes(const Doc
   if (gradient_checkpointing != t.gradient_checkpointing) keys.emplace_back("gradient_checkpointing", "true");
   if (checkpoint_dtype != t.checkpoint_dtype)
     keys.emplace_back("checkpoint_dtype", name_of(checkpoint_dtype));
+  if (chunked_cross_entropy != t.chunked_cross_entropy) keys.emplace_back("chunked_cross_entropy", "true");
   return keys;
 }
 
@@ -125,8 +151,8 @@ std::vector<LeverSetting> lever_settings(const Document& document, const ModelCo
   constexpr int64_t kSmallestPass = 16;
   const TrainingSection& t = document.training;
   const model::AdapterLayout layout = adapter_layout(document, context);
-  std::vector<LeverSetting> settings = {
-      {t.micro_batch, t.gradient_accumulation, t.gradient_checkpointing, t.checkpoint_dtype, 0}};
+  std::vector<LeverSetting> settings = {{t.micro_batch, t.gradient_accumulation, t.gradient_checkpointing,
+                                         t.checkpoint_dtype, t.chunked_cross_entropy}};
   LeverSetting next = settings.front();
   while (next.micro_batch % 2 == 0 && next.micro_batch / 2 >= kSmallestPass) {
     next.micro_batch /= 2;
@@ -141,6 +167,12 @@ std::vector<LeverSetting> lever_settings(const Document& document, const ModelCo
     next.checkpoint_dtype = RetainedType::bf16;
     settings.push_back(next);
   }
+  if (!next.chunked_cross_entropy) {
+    next.chunked_cross_entropy = true;
+    settings.push_back(next);
+  }
+  const double share = forward_share(context.model);
+  const double own = work(settings.front(), workload, share);
   for (LeverSetting& setting : settings) {
     Document changed = document;
     apply(changed, setting);
@@ -148,6 +180,7 @@ std::vector<LeverSetting> lever_settings(const Document& document, const ModelCo
     setting.bytes = plan_memory(context, plan, &layout, optimizer_options(document).kind,
                                 document.training.threads, program_bytes)
                         .total();
+    setting.relative_time = work(setting, workload, share) / own;
   }
   return settings;
 }

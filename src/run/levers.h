@@ -1,5 +1,5 @@
 // Memory levers, in the order in which they are pulled: micro_batch, gradient checkpointing, bf16
-// checkpoints.
+// checkpoints, chunked cross-entropy where it was off.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,9 @@ struct LeverSetting {
   int64_t gradient_accumulation = 0;
   bool gradient_checkpointing = false;
   RetainedType checkpoint_dtype = RetainedType::f32;
+  bool chunked_cross_entropy = true;
   int64_t bytes = 0;
+  double relative_time = 1;  // of a step, to the document's own setting
 
   /// The keys of [training] that differ from the document's, with values as TOML writes them.
   std::vector<std::pair<std::string, std::string>> changes(const Document& document) const;

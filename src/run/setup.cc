@@ -34,6 +34,7 @@ engine::EngineOptions engine_options(const Document& document, const Workload& w
   engine::EngineOptions options;
   options.micro_batch = workload.widest_pass(t.micro_batch);
   options.set_rows = workload.longest_record;
+  options.context = static_cast<int32_t>(t.ctx);
   options.kv_dtype = t.kv_dtype == CacheType::f16 ? DType::F16 : DType::F32;
   if (t.gradient_checkpointing) options.checkpoint_layers = static_cast<int32_t>(t.checkpoint_every_n_layers);
   if (t.checkpoint_dtype == RetainedType::f16) options.checkpoint_dtype = DType::F16;
@@ -134,7 +135,10 @@ void check_fits(const Document& document, const ModelContext& context, const Mem
   if (fit) {
     advice = "set in [training]:";
     for (const auto& [key, value] : fit->changes(document)) advice += fmt::format(" {} = {};", key, value);
-    advice += " the gradient stays the same (`retrograd plan --memory … --write` writes them)";
+    const bool rounds = fit->checkpoint_dtype != document.training.checkpoint_dtype;
+    advice += rounds ? " the gradient is the same but for the rounding of checkpoints"
+                     : " the gradient stays the same";
+    advice += " (`retrograd plan --memory … --write` writes them)";
   }
   fail(ErrorKind::config, "{}: the run takes {} MiB and {} MiB are available: {}", document.path.string(),
        plan.total() >> 20, available >> 20, advice);

@@ -20,9 +20,13 @@ std::vector<algo::SftStep> epoch_steps(const Document& document,
                          document.training.step_tokens());
 }
 
+engine::PassTotals Workload::totals(int64_t micro_batch) const {
+  if (passes.empty()) return engine::pass_totals({&longest_record, 1}, static_cast<int32_t>(micro_batch));
+  return passes.at(micro_batch);
+}
+
 int32_t Workload::widest_pass(int64_t micro_batch) const {
-  if (widest_passes.empty()) return static_cast<int32_t>(std::min<int64_t>(micro_batch, longest_record));
-  return widest_passes.at(micro_batch);
+  return totals(micro_batch).widest;
 }
 
 Workload make_workload(const Document& document, const data::Records& training,
@@ -33,7 +37,7 @@ Workload make_workload(const Document& document, const data::Records& training,
     workload.longest_record = std::max(workload.longest_record, algo::longest_rows(evaluation->records));
   }
   for (int64_t rows = document.training.micro_batch;; rows /= 2) {
-    workload.widest_passes[rows] = 1;
+    workload.passes[rows].widest = 1;
     if (rows % 2 != 0) break;
   }
   const int64_t epochs = document.training.epochs;
@@ -41,10 +45,8 @@ Workload make_workload(const Document& document, const data::Records& training,
     const auto steps = epoch_steps(document, training.records, epoch);
     for (const auto& step : steps) {
       const std::vector<int32_t> rows = algo::step_rows(step, training.records);
-      for (auto& [micro_batch, widest] : workload.widest_passes) {
-        if (widest < micro_batch)
-          widest = std::max(widest, engine::widest_pass(rows, static_cast<int32_t>(micro_batch)));
-      }
+      for (auto& [micro_batch, totals] : workload.passes)
+        totals += engine::pass_totals(rows, static_cast<int32_t>(micro_batch));
     }
     if (!document.sft.shuffle) {  // every epoch has the first one's steps
       workload.total_steps = epochs * static_cast<int64_t>(steps.size());

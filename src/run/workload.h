@@ -7,6 +7,7 @@
 
 #include "algo/sft.h"
 #include "data/records.h"
+#include "engine/pass.h"
 #include "run/document.h"
 #include "run/reporter.h"
 
@@ -19,10 +20,13 @@ std::vector<algo::SftStep> epoch_steps(const Document& document,
 struct Workload {
   int32_t longest_record = 0;  // rows, of training and evaluation
   int64_t total_steps = 0;     // over all epochs
-  // By micro_batch, the document's and its halves as long as they are whole: rows of the widest pass of any
-  // step. Empty: a single record.
-  std::map<int64_t, int32_t> widest_passes;
+  // By micro_batch, the document's and its halves as long as they are whole: the passes of all epochs, or
+  // of one where all are alike. Empty:
+  // a single record.
+  std::map<int64_t, engine::PassTotals> passes;
 
+  /// The passes when each holds at most `micro_batch` rows.
+  engine::PassTotals totals(int64_t micro_batch) const;
   /// Rows of the widest pass when passes hold at most `micro_batch`.
   int32_t widest_pass(int64_t micro_batch) const;
 };

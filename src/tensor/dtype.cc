@@ -19,33 +19,33 @@ constexpr DTypeInfo kTypes[] = {
     {DType::Q5_1, "Q5_1", 32, 4 + 4 + 16, true},
     {DType::Q8_0, "Q8_0", 32, 2 + 32, true},
     {DType::Q8_1, "Q8_1", 32, 4 + 32, false},
-    {DType::Q2_K, "Q2_K", 256, 16 + 64 + 4, false},
-    {DType::Q3_K, "Q3_K", 256, 32 + 64 + 12 + 2, false},
+    {DType::Q2_K, "Q2_K", 256, 16 + 64 + 4, true},
+    {DType::Q3_K, "Q3_K", 256, 32 + 64 + 12 + 2, true},
     {DType::Q4_K, "Q4_K", 256, 4 + 12 + 128, true},
     {DType::Q5_K, "Q5_K", 256, 4 + 12 + 32 + 128, true},
     {DType::Q6_K, "Q6_K", 256, 128 + 64 + 16 + 2, true},
     {DType::Q8_K, "Q8_K", 256, 4 + 256 + 32, false},
-    {DType::IQ2_XXS, "IQ2_XXS", 256, 2 + 64, false},
-    {DType::IQ2_XS, "IQ2_XS", 256, 2 + 64 + 8, false},
-    {DType::IQ3_XXS, "IQ3_XXS", 256, 2 + 64 + 32, false},
-    {DType::IQ1_S, "IQ1_S", 256, 2 + 32 + 16, false},
-    {DType::IQ4_NL, "IQ4_NL", 32, 2 + 16, false},
-    {DType::IQ3_S, "IQ3_S", 256, 2 + 64 + 32 + 8 + 4, false},
-    {DType::IQ2_S, "IQ2_S", 256, 2 + 64 + 16, false},
-    {DType::IQ4_XS, "IQ4_XS", 256, 4 + 128 + 4, false},
+    {DType::IQ2_XXS, "IQ2_XXS", 256, 2 + 64, true},
+    {DType::IQ2_XS, "IQ2_XS", 256, 2 + 64 + 8, true},
+    {DType::IQ3_XXS, "IQ3_XXS", 256, 2 + 64 + 32, true},
+    {DType::IQ1_S, "IQ1_S", 256, 2 + 32 + 16, true},
+    {DType::IQ4_NL, "IQ4_NL", 32, 2 + 16, true},
+    {DType::IQ3_S, "IQ3_S", 256, 2 + 64 + 32 + 8 + 4, true},
+    {DType::IQ2_S, "IQ2_S", 256, 2 + 64 + 16, true},
+    {DType::IQ4_XS, "IQ4_XS", 256, 4 + 128 + 4, true},
     {DType::I8, "I8", 1, 1, false},
     {DType::I16, "I16", 1, 2, false},
     {DType::I32, "I32", 1, 4, false},
     {DType::I64, "I64", 1, 8, false},
     {DType::F64, "F64", 1, 8, false},
-    {DType::IQ1_M, "IQ1_M", 256, 32 + 16 + 8, false},
+    {DType::IQ1_M, "IQ1_M", 256, 32 + 16 + 8, true},
     {DType::BF16, "BF16", 1, 2, true},
-    {DType::TQ1_0, "TQ1_0", 256, 2 + 4 * 13, false},
-    {DType::TQ2_0, "TQ2_0", 256, 2 + 64, false},
-    {DType::MXFP4, "MXFP4", 32, 1 + 16, false},
-    {DType::NVFP4, "NVFP4", 64, 4 + 32, false},
-    {DType::Q1_0, "Q1_0", 128, 2 + 16, false},
-    {DType::Q2_0, "Q2_0", 64, 2 + 16, false},
+    {DType::TQ1_0, "TQ1_0", 256, 2 + 4 * 13, true},
+    {DType::TQ2_0, "TQ2_0", 256, 2 + 64, true},
+    {DType::MXFP4, "MXFP4", 32, 1 + 16, true},
+    {DType::NVFP4, "NVFP4", 64, 4 + 32, true},
+    {DType::Q1_0, "Q1_0", 128, 2 + 16, true},
+    {DType::Q2_0, "Q2_0", 64, 2 + 16, true},
 };
 
 bool same_word(std::string_view a, std::string_view b) {
@@ -65,6 +65,10 @@ const DTypeInfo& dtype_info(DType dtype) {
   const DTypeInfo* info = find_dtype(static_cast<uint32_t>(dtype));
   RETRO_CHECK(info != nullptr);
   return *info;
+}
+
+const DTypeInfo& newest_dtype() {
+  return *std::ranges::max_element(kTypes, {}, &DTypeInfo::dtype);
 }
 
 std::string dtype_name(DType dtype) {

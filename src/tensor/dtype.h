@@ -61,6 +61,9 @@ const DTypeInfo* find_dtype(uint32_t id);
 /// The row of the table for a known type.
 const DTypeInfo& dtype_info(DType dtype);
 
+/// The row with the largest id.
+const DTypeInfo& newest_dtype();
+
 /// "Q4_K"; "type 255" for an id that no known type has.
 std::string dtype_name(DType dtype);
 

@@ -1,48 +1,14 @@
 // No operation allocates while it runs: what it needs is made with the device.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "device/device.h"
+#include "tests/support/allocations.h"
 #include "tests/support/attention_case.h"
 #include "tests/support/linear_case.h"
 #include "tests/support/test_matrix.h"
 #include "tests/support/test_pass.h"
-
-namespace {
-
-std::atomic<int64_t> allocations{0};
-
-void* counted(size_t bytes, size_t alignment) {
-  ++allocations;
-  void* memory = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  return counted(bytes, alignof(std::max_align_t));
-}
-[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
 
 namespace retro::test {
 namespace {
@@ -55,9 +21,9 @@ constexpr int32_t kRows = 150;
 class Allocation : public testing::Test {
  protected:
   int64_t during(const device::OpArgs& op, device::PassArgs args) {
-    const int64_t before = allocations;
+    const int64_t before = allocations_so_far();
     device->run(op, args);
-    return allocations - before;
+    return allocations_so_far() - before;
   }
   int64_t during(const device::OpArgs& op) { return during(op, pass.args()); }
 
@@ -76,10 +42,10 @@ class Allocation : public testing::Test {
 };
 
 TEST_F(Allocation, IsSeenByTheCounter) {
-  const int64_t before = allocations;
+  const int64_t before = allocations_so_far();
   const std::vector<int> values(100);
   EXPECT_EQ(values.size(), 100U);
-  EXPECT_GT(allocations, before);
+  EXPECT_GT(allocations_so_far(), before);
 }
 
 TEST_F(Allocation, IsNotDoneByElementwiseOperations) {
@@ -93,6 +59,7 @@ TEST_F(Allocation, IsNotDoneByElementwiseOperations) {
   EXPECT_EQ(during(device::GatedArgs{a, b, c, device::Activation::gelu_tanh}), 0);
   EXPECT_EQ(during(device::GatedBackArgs{a, b, c, a, b, device::Activation::silu}), 0);
   EXPECT_EQ(during(device::AddArgs{a, b, c}), 0);
+  EXPECT_EQ(during(device::SplitArgs{a, {b}, false}), 0);
   EXPECT_EQ(during(device::CopyArgs{a, b}), 0);
   EXPECT_EQ(during(device::ZeroArgs{a, 0}), 0);
 }
@@ -141,12 +108,12 @@ TEST_F(Allocation, IsNotDoneByTheHeadOrTheOptimizer) {
   std::vector<float> values(5000, 0.5F);
   std::vector<float> m(5000);
   std::vector<float> v(5000);
-  const int64_t before = allocations;
+  const int64_t before = allocations_so_far();
   const double sum = device->sum_of_squares(values);
   device->adamw(
       {.weights = values, .gradients = values, .m = m, .v = v, .lr = 0.1F, .beta1 = 0.9F, .beta2 = 0.9F});
   device->sgd({.weights = values, .gradients = m, .lr = 0.1F});
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(allocations_so_far() - before, 0);
   EXPECT_EQ(sum, 1250);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,61 @@ TEST(Add, MayWriteOverEitherTerm) {
   device->run(device::AddArgs{a.matrix(), b.matrix(), b.matrix()}, pass.args());
   EXPECT_TRUE(same_bits(floats(over_a), floats(out)));
   EXPECT_TRUE(same_bits(floats(b), floats(out)));
+}
+
+TEST(Add, AddsARowOfStrideZeroToEach) {
+  for (const int64_t cols : sizes_around(16)) {
+    const TestPass pass({{-1, 4}});
+    const TestMatrix a = filled(4, cols, cols + 3, Fill::real, 1);
+    const TestMatrix bias = filled(1, cols, cols, Fill::real, 2);
+    device::Matrix row = bias.matrix();
+    row.stride = 0;
+    const auto sum = same_under_every_setting([&](device::Device& device) {
+      TestMatrix out(4, cols, cols + 5);
+      device.run(device::AddArgs{a.matrix(), row, out.matrix()}, pass.args());
+      EXPECT_TRUE(out.gaps_untouched());
+      return floats(out);
+    });
+    for (int64_t r = 0; r < 4; ++r) {
+      for (int64_t c = 0; c < cols; ++c) {
+        EXPECT_EQ(sum[static_cast<size_t>(r * cols + c)], static_cast<float>(a.get(r, c) + bias.get(0, c)));
+      }
+    }
+  }
+}
+
+TEST(Split, TakesColumnsAndJoinPutsThemBack) {
+  const std::vector<std::vector<int64_t>> widths = {{1}, {16, 17}, {5, 1, 31}, {64, 32, 32}};
+  for (const auto& parts : widths) {
+    const int64_t cols = std::accumulate(parts.begin(), parts.end(), int64_t{0});
+    const TestPass pass({{-1, 4}});
+    const TestMatrix whole = filled(4, cols, cols + 3, Fill::real, 1);
+    const auto joined = same_under_every_setting([&](device::Device& device) {
+      std::vector<TestMatrix> pieces;
+      device::SplitArgs split;
+      split.whole = whole.matrix();
+      for (size_t i = 0; i < parts.size(); ++i) {
+        pieces.emplace_back(4, parts[i], parts[i] + 2);
+        split.parts[i] = pieces.back().matrix();
+      }
+      device.run(split, pass.args());
+      int64_t begin = 0;
+      for (const TestMatrix& piece : pieces) {
+        EXPECT_TRUE(piece.gaps_untouched());
+        for (int64_t r = 0; r < 4; ++r) {
+          for (int64_t c = 0; c < piece.cols(); ++c) EXPECT_EQ(piece.get(r, c), whole.get(r, begin + c));
+        }
+        begin += piece.cols();
+      }
+      TestMatrix again(4, cols, cols + 1);
+      split.whole = again.matrix();
+      split.join = true;
+      device.run(split, pass.args());
+      EXPECT_TRUE(again.gaps_untouched());
+      return floats(again);
+    });
+    EXPECT_TRUE(same_bits(joined, floats(whole)));
+  }
 }
 
 TEST(Copy, RoundsToNearestBetweenAllFloatTypes) {

@@ -108,7 +108,7 @@ TEST(Linear, TakesEveryFormat) {
     ASSERT_TRUE(device::cpu::can_multiply(dtype));
     check_everywhere({13, 512, 50, 8}, dtype, DType::F32, Fill::real, 2);
   }
-  EXPECT_FALSE(device::cpu::can_multiply(DType::IQ2_XXS));
+  EXPECT_FALSE(device::cpu::can_multiply(DType::Q8_K));
   EXPECT_FALSE(device::cpu::can_multiply(DType::I32));
 }
 

@@ -58,6 +58,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "\"bf16\"\nkv_dtype = \"f32\"\n"},
         Setting{kSmol, 1200,
                 "ctx = 256\nmicro_batch = 256\noptimizer = \"sgd\"\nchunked_cross_entropy = false\n"},
+        Setting{kSmol, 2400, "ctx = 512\nmicro_batch = 512\n"},
+        Setting{kSmol, 600, "ctx = 512\nmicro_batch = 32\n"},
+        Setting{
+            kSmol, 3600,
+            "ctx = 1024\nmicro_batch = 256\ngradient_checkpointing = true\ncheckpoint_dtype = \"bf16\"\n"},
+        Setting{
+            kSmol, 1200,
+            "ctx = 512\nmicro_batch = 128\ngradient_checkpointing = true\ncheckpoint_every_n_layers = 2\n"},
+        Setting{kGemma, 1200, "ctx = 512\nmicro_batch = 64\nkv_dtype = \"f32\"\n"},
+        Setting{kGemma, 1200,
+                "ctx = 256\nmicro_batch = 256\ngradient_checkpointing = true\ncheckpoint_dtype = \"bf16\"\n"},
         Setting{kGemma, 1200, "ctx = 256\nmicro_batch = 128\n"},
         Setting{kGemma, 600, "ctx = 256\nmicro_batch = 256\ngradient_checkpointing = true\n"}));
 

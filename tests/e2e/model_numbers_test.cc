@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "base/error.h"
+#include "gguf/writer.h"
 #include "tests/e2e/toy_run.h"
 
 namespace retro::test {
@@ -66,6 +68,52 @@ TEST(ModelNumbers, ThatMakeNoSenseAreRefusedByTheirKey) {
     spec.rope_freq_base = base;
     EXPECT_NE(refusal(spec).find("rope.freq_base"), std::string::npos) << base;
   }
+}
+
+// Rotations and caps that this build does not compute are refused by their key; the same key where it turns
+// nothing off or on is no reason to.
+TEST(ModelNumbers, ThatAreNotComputedAreRefusedByTheirKey) {
+  const auto told = [](const char* architecture, const std::function<void(gguf::Writer&, std::string)>& add) {
+    ToySpec spec;
+    spec.architecture = architecture;
+    spec.more_keys = [&](gguf::Writer& writer) { add(writer, std::string(architecture) + "."); };
+    return refusal(spec);
+  };
+  for (const char* architecture : {"llama", "qwen2", "qwen3", "phi3"}) {
+    for (const char* type : {"yarn", "longrope", "llama9"}) {
+      if (std::string_view(architecture) == "phi3" && std::string_view(type) == "longrope") continue;
+      const std::string error = told(architecture, [&](gguf::Writer& writer, const std::string& prefix) {
+        writer.add_string(prefix + "rope.scaling.type", type);
+        writer.add_f32(prefix + "rope.scaling.factor", 4);
+      });
+      EXPECT_NE(error.find(fmt::format("'{}.rope.scaling.type'", architecture)), std::string::npos) << error;
+      EXPECT_NE(error.find(type), std::string::npos) << error;
+    }
+    for (const char* key : {"final_logit_softcapping", "attn_logit_softcapping", "logit_scale",
+                            "residual_scale", "attention.scale", "rope.scaling.yarn_beta_fast",
+                            "attention.clamp_kqv", "attention.max_alibi_bias"}) {
+      const std::string error = told(architecture, [&](gguf::Writer& writer, const std::string& prefix) {
+        writer.add_f32(prefix + key, 30);
+      });
+      EXPECT_NE(error.find(fmt::format("'{}.{}'", architecture, key)), std::string::npos) << key << error;
+    }
+    EXPECT_EQ(told(architecture,
+                   [](gguf::Writer& writer, const std::string& prefix) {
+                     writer.add_f32(prefix + "final_logit_softcapping", 0);
+                     writer.add_u32(prefix + "expert_count", 0);
+                     writer.add_bool(prefix + "attention.causal", true);
+                     writer.add_string(prefix + "rope.scaling.type", "none");
+                   }),
+              "");
+  }
+  const std::string window = told("qwen2", [](gguf::Writer& writer, const std::string& prefix) {
+    writer.add_u32(prefix + "attention.sliding_window", 16);
+  });
+  EXPECT_NE(window.find("'qwen2.attention.sliding_window'"), std::string::npos) << window;
+  const std::string longrope = told("phi3", [](gguf::Writer& writer, const std::string& prefix) {
+    writer.add_string(prefix + "rope.scaling.type", "longrope");
+  });
+  EXPECT_NE(longrope.find("rope_factors_long.weight"), std::string::npos) << longrope;
 }
 
 }  // namespace

@@ -8,20 +8,19 @@
 #include "tests/e2e/toy_run.h"
 #include "tests/support/cache.h"
 #include "tests/support/cpu_targets.h"
+#include "tests/support/toy_models.h"
 
 namespace retro::test {
 namespace {
 
-std::map<std::string, ToySpec> toy_models() {
-  ToySpec gemma;
-  gemma.architecture = "gemma3";
-  gemma.layers = 4;
-  gemma.sliding_window = 16;
-  gemma.sliding_window_pattern = 2;
+std::map<std::string, ToySpec> every_model() {
+  std::map<std::string, ToySpec> models;
+  for (const ToyModel& toy : toy_models()) models.emplace(toy.name, toy.spec);
   ToySpec quantized;
   quantized.dtype = tensor::DType::Q8_0;
   quantized.tied = false;
-  return {{"llama", ToySpec{}}, {"gemma3", gemma}, {"llama, Q8_0, untied", quantized}};
+  models.emplace("llama, Q8_0, untied", quantized);
+  return models;
 }
 
 ToyDocument with(const std::string& training_keys) {
@@ -31,7 +30,7 @@ ToyDocument with(const std::string& training_keys) {
 }
 
 TEST(SameBytes, WhateverTheThreads) {
-  for (const auto& [name, spec] : toy_models()) {
+  for (const auto& [name, spec] : every_model()) {
     SCOPED_TRACE(name);
     const ToyRun run(spec);
     const std::string one = run.adapter(with("threads = 1\n"));
@@ -44,7 +43,7 @@ TEST(SameBytes, WhateverTheThreads) {
 TEST(SameBytes, WhateverTheInstructionSet) {
   const std::vector<int64_t> targets = cpu_targets();
   if (targets.size() < 2) GTEST_SKIP() << "this processor has one instruction set to compare";
-  for (const auto& [name, spec] : toy_models()) {
+  for (const auto& [name, spec] : every_model()) {
     SCOPED_TRACE(name);
     const ToyRun run(spec);
     const std::string best = run.adapter(ToyDocument{});
@@ -56,7 +55,7 @@ TEST(SameBytes, WhateverTheInstructionSet) {
 }
 
 TEST(SameBytes, WhateverTheMemoryLeversThatDoNotRound) {
-  for (const auto& [name, spec] : toy_models()) {
+  for (const auto& [name, spec] : every_model()) {
     SCOPED_TRACE(name);
     const ToyRun run(spec);
     const std::string plain = run.adapter(ToyDocument{});

@@ -1,50 +1,20 @@
-// The LoRA gradient of real models against PyTorch in f32 (tools/references/lora_gradient.py), which stores
-// of each factor's gradient its norm and eight random ±1 projections. E[(p·(g−ĝ))²] = |g−ĝ|², so projections
-// over hundreds of tensors estimate the relative distance well.
+// The LoRA gradient of real models against PyTorch in f32 (tools/references/lora_gradient.py).
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/random.h"
 #include "tests/engine/real_models.h"
+#include "tests/engine/reference_gradient.h"
 
 namespace retro::test {
 namespace {
-
-constexpr int kProjections = 8;
 
 struct Case {
   const char* model;
   const char* reference;
 };
-
-// Element i of a factor as the file has it: A [rank, in], B [out, rank].
-int64_t flat_index(const model::LoraTarget& target, bool a, int64_t i) {
-  if (a) return target.a_offset + i;
-  const int64_t row = i / target.rank;
-  return target.bt_offset + (i % target.rank) * target.out + row;
-}
-
-model::Adapter reference_adapter(const model::Model& model, int32_t rank, float alpha) {
-  const std::vector<std::string> targets = {"q", "k", "v", "o", "ffn_gate", "ffn_up", "ffn_down"};
-  model::Adapter adapter =
-      model::make_adapter(model::choose_targets(model, targets, rank, alpha, tensor::DType::F32), 0);
-  for (const auto& target : adapter.layout.targets) {
-    for (const bool a : {true, false}) {
-      const uint64_t key = fnv1a64(target.name + (a ? ".lora_a" : ".lora_b"));
-      const double amplitude = a ? 1.0 / std::sqrt(static_cast<double>(target.in)) : 0.05;
-      const int64_t count = target.rank * (a ? target.in : target.out);
-      for (int64_t i = 0; i < count; ++i) {
-        const double u = static_cast<double>(splitmix64(key + static_cast<uint64_t>(i)) >> 40) * 0x1p-24;
-        adapter.weights[static_cast<size_t>(flat_index(target, a, i))] =
-            static_cast<float>((2 * u - 1) * amplitude);
-      }
-    }
-  }
-  return adapter;
-}
 
 std::vector<float> gradient_of(device::Device& device, const model::Model& model,
                                const model::Adapter& adapter, const engine::EngineOptions& options,
@@ -75,8 +45,7 @@ TEST_P(Gradient, EqualsPyTorchAtEveryMicroBatch) {
   const model::Model model(cached(GetParam().model));
   std::ifstream file(std::string(RETRO_SOURCE_DIR "/tests/data/") + GetParam().reference);
   const auto reference = nlohmann::json::parse(file);
-  const model::Adapter adapter =
-      reference_adapter(model, reference.at("rank").get<int32_t>(), reference.at("alpha").get<float>());
+  const model::Adapter adapter = reference_adapter(model, reference);
   WholeText text(reference.at("ids").get<std::vector<int32_t>>());
 
   engine::EngineOptions options;
@@ -85,31 +54,7 @@ TEST_P(Gradient, EqualsPyTorchAtEveryMicroBatch) {
   const std::vector<float> whole = gradient_of(*device, model, adapter, options, text);
   EXPECT_NEAR(text.mean_nll(), reference.at("loss").get<double>(), 5e-4 * text.mean_nll());
 
-  double squared_difference = 0;
-  double squared_norm = 0;
-  size_t factors = 0;
-  for (const auto& target : adapter.layout.targets) {
-    for (const bool a : {true, false}) {
-      const std::string name = target.name + (a ? ".lora_a" : ".lora_b");
-      const auto& expected = reference.at("tensors").at(name);
-      const uint64_t key = fnv1a64(name);
-      double projections[kProjections] = {};
-      const int64_t count = target.rank * (a ? target.in : target.out);
-      for (int64_t i = 0; i < count; ++i) {
-        const double g = static_cast<double>(whole[static_cast<size_t>(flat_index(target, a, i))]);
-        const uint64_t signs = splitmix64(key ^ (static_cast<uint64_t>(i) + 0x5bd1e995U));
-        for (int j = 0; j < kProjections; ++j) projections[j] += ((signs >> j) & 1) != 0 ? g : -g;
-      }
-      for (int j = 0; j < kProjections; ++j) {
-        const auto p = expected.at("projections").at(static_cast<size_t>(j)).get<double>();
-        squared_difference += std::pow(projections[j] - p, 2) / kProjections;
-      }
-      squared_norm += std::pow(expected.at("norm").get<double>(), 2);
-      ++factors;
-    }
-  }
-  EXPECT_EQ(factors, reference.at("tensors").size());
-  const double distance = std::sqrt(squared_difference / squared_norm);
+  const double distance = distance_to_reference(whole, adapter.layout, reference);
   std::printf("%s: relative distance to PyTorch %.2e\n", GetParam().reference, distance);
   EXPECT_LT(distance, 2e-3);
 

@@ -1,6 +1,7 @@
 // How sets are cut into passes.
 #include "engine/pass.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +33,13 @@ class RowsOf {
   std::vector<Sequence> sequences_;
 };
 
-int32_t rows_of(const std::vector<Piece>& pass) {
+Passes cut_passes(std::span<const Sequence> set, int32_t micro_batch) {
+  Passes passes;
+  passes.cut(set, micro_batch);
+  return passes;
+}
+
+int32_t rows_of(std::span<const Piece> pass) {
   return std::accumulate(pass.begin(), pass.end(), 0,
                          [](int32_t sum, const Piece& piece) { return sum + piece.end - piece.begin; });
 }
@@ -92,22 +99,32 @@ TEST(PassPrefix, IsTheLongestThatFitsAndAtLeastOne) {
   EXPECT_EQ(pass_prefix(0, 8, [](size_t) { return 1; }), 0U);
 }
 
-TEST(WidestPass, IsTheWidestOfThoseThatAreCut) {
+TEST(PassTotals, AreThoseOfThePassesThatAreCut) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     const auto rows = random_rows(seed, 1 + seed % 20, 60);
     for (const int32_t micro_batch : {1, 7, 32, 64, 200, 5000}) {
       const RowsOf set(rows);
-      int32_t widest = 0;
+      PassTotals expected;
       for (auto rest = set.sequences(); !rest.empty();) {
         const size_t count = pass_prefix(rest.size(), micro_batch, [&](size_t i) { return rest[i].rows(); });
-        for (const auto& pass : cut_passes(rest.first(count), micro_batch))
-          widest = std::max(widest, rows_of(pass));
+        const Passes passes = cut_passes(rest.first(count), micro_batch);
+        for (size_t p = 0; p < passes.size(); ++p) {
+          const int32_t pass_rows = rows_of(passes[p]);
+          expected += {pass_rows, 1, pass_rows, 0, 0};
+          if (p + 1 < passes.size()) expected += {0, 0, 0, 1, pass_rows};
+        }
         rest = rest.subspan(count);
       }
-      EXPECT_EQ(widest_pass(rows, micro_batch), widest) << "seed " << seed << " micro_batch " << micro_batch;
+      const PassTotals totals = pass_totals(rows, micro_batch);
+      const std::string which = fmt::format("seed {} micro_batch {}", seed, micro_batch);
+      EXPECT_EQ(totals.widest, expected.widest) << which;
+      EXPECT_EQ(totals.passes, expected.passes) << which;
+      EXPECT_EQ(totals.rows, expected.rows) << which;
+      EXPECT_EQ(totals.repeated_passes, expected.repeated_passes) << which;
+      EXPECT_EQ(totals.repeated_rows, expected.repeated_rows) << which;
     }
   }
-  EXPECT_EQ(widest_pass({}, 8), 0);
+  EXPECT_EQ(pass_totals({}, 8).passes, 0);
 }
 
 }  // namespace

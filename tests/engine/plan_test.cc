@@ -11,18 +11,18 @@
 
 #include "engine/engine.h"
 #include "tests/support/temp_folder.h"
-#include "tests/support/toy_gguf.h"
+#include "tests/support/toy_models.h"
 
 namespace retro::test {
 namespace {
 
 struct Case {
-  const char* architecture;
+  std::string name;
   int64_t embedding;  // 256 columns of F32 fill a KiB: rows are padded
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.architecture << ' ' << c.embedding;
+  *out << c.name << ' ' << c.embedding;
 }
 
 class ToyPlan : public ::testing::TestWithParam<Case> {
@@ -31,15 +31,14 @@ class ToyPlan : public ::testing::TestWithParam<Case> {
   template <typename Check>
   void for_every_plan(const Check& check) {
     support::TempFolder folder;
-    ToySpec spec;
-    spec.architecture = GetParam().architecture;
+    ToySpec spec = toy_model(GetParam().name);
     spec.embedding = GetParam().embedding;
     spec.layers = 5;
-    spec.sliding_window = 7;
-    if (spec.architecture == "llama") spec.sliding_window = 0;
+    const bool fused = spec.architecture == "phi3";
     write_toy_model(folder / "toy.gguf", spec);
     const model::Model model(folder / "toy.gguf");
-    for (const std::string target : {"auto", "q", "v", "ffn_down", "blk.4.*", "none"}) {
+    for (const std::string target :
+         {"auto", fused ? "qkv" : "q", fused ? "ffn_up" : "v", "ffn_down", "blk.4.*", "none"}) {
       model::AdapterLayout adapter;
       const bool train = target != "none";
       if (train) adapter = model::choose_targets(model, {{target}}, 3, 8, tensor::DType::F16);
@@ -163,8 +162,13 @@ TEST_P(ToyPlan, PartsSumToWhatIsAllocated) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Toys, ToyPlan,
-                         ::testing::Values(Case{"llama", 32}, Case{"llama", 256}, Case{"gemma3", 32}));
+std::vector<Case> cases() {
+  std::vector<Case> result = {{"llama", 256}};
+  for (const ToyModel& model : toy_models()) result.push_back({model.name, 32});
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Toys, ToyPlan, ::testing::ValuesIn(cases()));
 
 }  // namespace
 }  // namespace retro::test

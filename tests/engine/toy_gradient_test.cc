@@ -12,21 +12,17 @@
 #include "base/random.h"
 #include "engine/engine.h"
 #include "tests/support/temp_folder.h"
-#include "tests/support/toy_gguf.h"
+#include "tests/support/toy_models.h"
 
 namespace retro::test {
 namespace {
 
 constexpr int64_t kLayers = 4;
 
-ToySpec toy(const std::string& architecture) {
-  ToySpec spec;
-  spec.architecture = architecture;
+ToySpec toy(const std::string& name) {
+  ToySpec spec = toy_model(name);
   spec.layers = kLayers;
-  if (architecture == "gemma3") {
-    spec.sliding_window = 7;
-    spec.sliding_window_pattern = 2;
-  }
+  if (spec.sliding_window > 0) spec.sliding_window = 7;
   return spec;
 }
 
@@ -78,6 +74,7 @@ std::vector<float> gradient(device::Device& device, const model::Model& model, c
                             engine::EngineOptions options, bool coupled) {
   Texts texts;
   options.set_rows = coupled ? Texts::kRows : Texts::kLongest;
+  options.context = Texts::kLongest;
   options.head_chunk_rows = 5;
   engine::Engine engine(device, &adapter, engine::plan_engine(model, &adapter.layout, options));
   engine.clear_gradient();
@@ -105,19 +102,19 @@ double relative_distance(std::vector<float> a, const std::vector<float>& b) {
 }
 
 struct Case {
-  std::string architecture;
+  std::string name;
   std::vector<std::string> targets;
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.architecture;
+  *out << c.name;
   for (const std::string& target : c.targets) *out << ' ' << target;
 }
 
 class ToyGradient : public ::testing::TestWithParam<Case> {
  protected:
   ToyGradient() : device_(device::make_cpu_device(1)) {
-    write_toy_model(folder_ / "toy.gguf", toy(GetParam().architecture));
+    write_toy_model(folder_ / "toy.gguf", toy(GetParam().name));
     model_ = std::make_unique<model::Model>(folder_ / "toy.gguf");
     adapter_ = random_adapter(*model_, GetParam().targets);
   }
@@ -145,16 +142,18 @@ TEST_P(ToyGradient, IsTheSameHoweverItIsCut) {
   }
 }
 
-// Along random ±1 directions, against (L(w + h·d) − L(w − h·d)) / 2h. In a random direction a factor whose
-// gradient is missing or wrong shows with its share of the norm, so that is what the tolerance is of; the
-// difference itself is off by the rounding of f32 log-probabilities over h and h² times the third derivative,
-// together below a quarter of the tolerance.
+// Along random ±1 directions, against D(h) = (L(w + h·d) − L(w − h·d)) / 2h, by (4·D(h) − D(2h)) / 3 without
+// the h² of the third derivative. In a random direction a factor whose gradient is missing or wrong shows
+// with its share of the norm, so that is what the tolerance is of; the difference itself is off by the
+// rounding of f32 log-probabilities over h and h⁴ times the fifth derivative, together below a quarter of the
+// tolerance.
 TEST_P(ToyGradient, IsTheSlopeOfTheLoss) {
   engine::EngineOptions options;
   options.micro_batch = 300;
   options.kv_dtype = tensor::DType::F32;
   const auto slopes = gradient(*device_, *model_, adapter_, options, false);
   options.train = false;
+  options.context = Texts::kLongest;
   for (uint64_t direction = 0; direction < 4; ++direction) {
     const RandomStream signs(direction, "direction");
     const auto sign = [&](size_t i) { return (signs.bits(i) & 1) != 0 ? 1.0F : -1.0F; };
@@ -166,26 +165,30 @@ TEST_P(ToyGradient, IsTheSlopeOfTheLoss) {
       engine.score(texts.sequences());
       return texts.loss();
     };
+    const auto slope_at = [&](float step) {
+      return (loss_at(step) - loss_at(-step)) / (2 * static_cast<double>(step));
+    };
     constexpr float kStep = 0x1p-10F;
     double slope = 0;
     for (size_t i = 0; i < slopes.size(); ++i) slope += static_cast<double>(slopes[i] * sign(i));
-    const double difference = (loss_at(kStep) - loss_at(-kStep)) / (2 * static_cast<double>(kStep));
+    const double difference = (4 * slope_at(kStep) - slope_at(2 * kStep)) / 3;
     EXPECT_NEAR(difference, slope, 3e-3 * norm(slopes)) << "direction " << direction;
   }
 }
 
 std::vector<Case> cases() {
-  const std::vector<std::vector<std::string>> targets = {{"q"},       {"k"},       {"v"},      {"ffn_down"},
-                                                         {"blk.1.*"}, {"blk.3.*"}, {"k", "v"}, {"auto"}};
   std::vector<Case> result;
-  for (const char* architecture : {"llama", "gemma3"}) {
-    for (const auto& t : targets) result.push_back({architecture, t});
+  for (const ToyModel& model : toy_models()) {
+    std::vector<std::vector<std::string>> targets = {{"q"}, {"k"}, {"v"}, {"k", "v"}};
+    if (model.spec.architecture == "phi3") targets = {{"qkv"}, {"ffn_up"}};
+    for (const char* more : {"ffn_down", "blk.1.*", "blk.3.*", "auto"}) targets.push_back({more});
+    for (const auto& t : targets) result.push_back({model.name, t});
   }
   return result;
 }
 
 INSTANTIATE_TEST_SUITE_P(Toys, ToyGradient, ::testing::ValuesIn(cases()), [](const auto& test) {
-  std::string name = test.param.architecture;
+  std::string name = test.param.name;
   for (const std::string& target : test.param.targets) {
     name += '_';
     for (const char c : target) {

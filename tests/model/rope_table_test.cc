@@ -15,7 +15,7 @@ double bound(double angle) {
 }
 
 void expect_formula(const RopeSettings& settings, int32_t dims, int32_t positions) {
-  const RopeTable table = make_rope_table(settings, dims, positions);
+  const RopeTable table = make_rope_table(settings, dims, positions, positions);
   ASSERT_EQ(table.values.size(), static_cast<size_t>(dims) * static_cast<size_t>(positions));
   EXPECT_EQ(table.settings, settings);
   for (int32_t p = 0; p < positions; ++p) {
@@ -45,11 +45,35 @@ TEST(RopeTable, LinearScalingSlowsAndFactorsDivide) {
   expect_formula({500000.0F, 0.25F, factors.data()}, 64, 200);
 }
 
+// The factors follow from what a run's sequences may have, not from the positions that are made.
+TEST(RopeTable, TakesTheLongFactorsBeyondTheOriginalContext) {
+  const std::vector<float> near = {1, 2, 3, 4};
+  const std::vector<float> far = {5, 6, 7, 8};
+  RopeSettings settings;
+  settings.factors = near.data();
+  settings.long_factors = far.data();
+  settings.original_context = 64;
+  for (const int32_t context : {8, 64, 65, 1000}) {
+    const RopeSettings expected{10000.0F, 1.0F, context > 64 ? far.data() : near.data()};
+    EXPECT_EQ(make_rope_table(settings, 8, 100, context).values,
+              make_rope_table(expected, 8, 100, context).values)
+        << context;
+  }
+}
+
+TEST(RopeTable, MagnitudeMultipliesCosinesAndSines) {
+  RopeSettings settings;
+  const RopeTable plain = make_rope_table(settings, 8, 50, 50);
+  settings.magnitude = 2;
+  const RopeTable doubled = make_rope_table(settings, 8, 50, 50);
+  for (size_t i = 0; i < plain.values.size(); ++i) EXPECT_EQ(doubled.values[i], 2 * plain.values[i]);
+}
+
 TEST(RopeTable, HoldsFarPositions) {
   const RopeSettings settings{10000.0F, 1.0F, nullptr};
   expect_formula(settings, 4, 140000);
-  const RopeTable short_table = make_rope_table(settings, 64, 10);
-  const RopeTable long_table = make_rope_table(settings, 64, 1000);
+  const RopeTable short_table = make_rope_table(settings, 64, 10, 1000);
+  const RopeTable long_table = make_rope_table(settings, 64, 1000, 1000);
   EXPECT_TRUE(std::equal(short_table.values.begin(), short_table.values.end(), long_table.values.begin()));
 }
 

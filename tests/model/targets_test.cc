@@ -154,6 +154,23 @@ TEST_F(ChooseTargets, PatternsWithoutATensorAreRefusedWithThoseThereAre) {
   }
 }
 
+// phi3 holds queries, keys and values in one matrix, gate and up in another.
+TEST_F(ChooseTargets, NamesOfPartsStandTogetherForTheMatrixThatHoldsThem) {
+  spec_.architecture = "phi3";
+  const Names attention = {"blk.0.attn_qkv.weight", "blk.1.attn_qkv.weight"};
+  const Names up = {"blk.0.ffn_up.weight", "blk.1.ffn_up.weight"};
+  EXPECT_EQ(set_of({"q", "k", "v"}), attention);
+  EXPECT_EQ(set_of({"qkv"}), attention);
+  EXPECT_EQ(set_of({"ffn_up", "ffn_gate"}), up);
+  EXPECT_EQ(set_of({"ffn_up"}), up);  // its own name in the file
+  EXPECT_EQ(set_of({"q", "k", "v", "o", "ffn_up", "ffn_down", "ffn_gate"}), set_of({"auto"}));
+  for (const auto& part : std::vector<std::vector<std::string>>{{"q"}, {"q", "v"}, {"o", "k"}}) {
+    EXPECT_TRUE(contains(refusal(part), "one matrix for k, q, v"));
+    EXPECT_TRUE(contains(refusal(part), "blk.*.attn_qkv.weight"));
+  }
+  EXPECT_TRUE(contains(refusal({"ffn_gate"}), "one matrix for ffn_gate, ffn_up"));
+}
+
 TEST_F(ChooseTargets, AutoStandsAlone) {
   EXPECT_TRUE(contains(refusal({"auto", "q"}), "stands alone"));
   EXPECT_TRUE(contains(refusal({"q", "auto"}), "stands alone"));

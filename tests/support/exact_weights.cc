@@ -1,42 +1,42 @@
 #include "tests/support/exact_weights.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/random.h"
 #include "tensor/half.h"
-#include "tensor/quant_blocks.h"
+#include "tests/support/block_scale.h"
 
 namespace retro::test {
 namespace {
 
 using tensor::DType;
 
-constexpr uint16_t kHalfOne = 0x3c00;
-constexpr uint16_t kHalfTwo = 0x4000;
-constexpr uint16_t kHalfMinusThree = 0xc200;
+struct Scales {
+  DType dtype;
+  float scale;
+  float minimum;  // where the format has one
+};
 
-/// Puts whole numbers where the format has its half-precision scales; the rest of a block stays random.
+/// Scales that make whole numbers of the format's: IQ formats have a half, a quarter or an eighth in them. 2
+/// for what is not here.
+constexpr Scales kScales[] = {
+    {DType::Q4_1, 2, -3},   {DType::Q5_1, 2, -3},  {DType::Q2_K, 1, 2},  {DType::Q3_K, 1, 0},
+    {DType::Q4_K, 1, 2},    {DType::Q5_K, 1, 2},   {DType::Q6_K, 1, 0},  {DType::IQ4_XS, 1, 0},
+    {DType::IQ2_XXS, 8, 0}, {DType::IQ2_XS, 8, 0}, {DType::IQ2_S, 8, 0}, {DType::IQ3_XXS, 4, 0},
+    {DType::IQ3_S, 1, 0},   {DType::IQ1_S, 8, 0},  {DType::IQ1_M, 8, 0},
+};
+
+/// Puts such numbers into the block; the rest of it stays random.
 void set_scales(DType dtype, std::byte* block) {
-  const auto put = [block](size_t offset, uint16_t half) {
-    std::memcpy(block + offset, &half, sizeof(half));
-  };
-  switch (dtype) {
-    case DType::Q4_1:
-    case DType::Q5_1:
-      put(0, kHalfTwo);
-      put(2, kHalfMinusThree);
-      return;
-    case DType::Q4_K:
-    case DType::Q5_K:
-      put(0, kHalfOne);
-      put(2, kHalfTwo);
-      return;
-    case DType::Q6_K:
-      put(offsetof(tensor::BlockQ6_K, scale), kHalfOne);
-      return;
-    default:
-      put(0, kHalfTwo);
-  }
+  const auto* found = std::ranges::find(kScales, dtype, &Scales::dtype);
+  const Scales scales = found == std::end(kScales) ? Scales{dtype, 2, 0} : *found;
+  set_scale(dtype, block, scales.scale);
+  const std::vector<size_t> offsets = half_offsets(dtype);
+  if (offsets.size() < 2) return;
+  const uint16_t minimum = tensor::f32_to_f16(scales.minimum);
+  std::memcpy(block + offsets[1], &minimum, sizeof(minimum));
 }
 
 void put_plain(DType dtype, int value, std::byte* at) {

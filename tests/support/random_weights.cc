@@ -1,11 +1,13 @@
 #include "tests/support/random_weights.h"
 
+#include <cmath>
 #include <cstring>
 
-#include "base/error.h"
 #include "base/random.h"
+#include "tensor/dequantize.h"
 #include "tensor/half.h"
 #include "tensor/quant_blocks.h"
+#include "tests/support/block_scale.h"
 
 namespace retro::test {
 namespace {
@@ -30,6 +32,18 @@ class Draws {
   /// A block's scale: `typical` times 0.75 to 1.25.
   uint16_t scale(float typical) {
     return tensor::f32_to_f16(typical * (0.75F + stream_.uniform(next_++) / 2));
+  }
+  /// For a format of any kind of scale: the same spread around `typical`, of either sign where it has one.
+  /// Powers of two are drawn such that the mean square is that of `typical`.
+  float scale_of(DType dtype, float typical) {
+    const float draw = stream_.uniform(next_++);
+    if (dtype == DType::MXFP4) {
+      const float power = std::exp2(std::floor(std::log2(typical)));
+      const float ratio = typical / power;
+      return draw < (ratio * ratio - 1) / 3 ? 2 * power : power;
+    }
+    const float size = typical * (0.75F + draw / 2);
+    return dtype != DType::NVFP4 && stream_.bits(next_++) % 2 == 1 ? -size : size;
   }
 
  private:
@@ -96,6 +110,15 @@ void center(tensor::BlockQ6_K& block, float sigma, Draws& draws) {
   block.scale = draws.scale(sigma / kSpread64 / kSpread256);
 }
 
+/// Q2_K: each group's scale and minimum the same number, and the common one so that 1.5 of 0 … 3 is zero.
+void center_q2_k(std::byte* bytes) {
+  tensor::BlockQ2_K block;
+  std::memcpy(&block, bytes, sizeof(block));
+  for (uint8_t& scale : block.scales) scale = static_cast<uint8_t>((scale & 15) * 17);
+  block.min_scale = tensor::f32_to_f16(1.5F * tensor::f16_to_f32(block.scale));
+  std::memcpy(bytes, &block, sizeof(block));
+}
+
 template <typename Block>
 std::vector<std::byte> blocks(size_t bytes, float sigma, Draws& draws) {
   std::vector<std::byte> result(bytes);
@@ -104,6 +127,41 @@ std::vector<std::byte> blocks(size_t bytes, float sigma, Draws& draws) {
     draws.bytes(&block, sizeof(block));
     center(block, sigma, draws);
     std::memcpy(result.data() + at, &block, sizeof(block));
+  }
+  return result;
+}
+
+void draw_block(DType dtype, std::vector<std::byte>& block, float scale, Draws& draws) {
+  draws.bytes(block.data(), block.size());
+  set_scale(dtype, block.data(), scale);
+  if (dtype == DType::Q2_K) center_q2_k(block.data());
+}
+
+/// The root of the mean square of a block's values where its scale is 1, from many random blocks.
+float unit_spread(DType dtype, Draws& draws) {
+  constexpr int kBlocks = 64;
+  const tensor::DTypeInfo& info = tensor::dtype_info(dtype);
+  std::vector<std::byte> block(static_cast<size_t>(info.block_bytes));
+  std::vector<float> values(static_cast<size_t>(info.block_elements));
+  double squares = 0;
+  for (int i = 0; i < kBlocks; ++i) {
+    draw_block(dtype, block, 1, draws);
+    tensor::dequantize_row(dtype, block.data(), values.data(), info.block_elements);
+    for (const float value : values) squares += static_cast<double>(value) * value;
+  }
+  return static_cast<float>(std::sqrt(squares / (kBlocks * static_cast<double>(values.size()))));
+}
+
+/// Blocks of the formats without a `center`. The scale's sign changes from block to block where it has one,
+/// so that the mean is 0 also where the quants' is not.
+std::vector<std::byte> scaled_blocks(DType dtype, size_t bytes, float sigma, Draws& draws) {
+  const float scale = sigma / unit_spread(dtype, draws);
+  std::vector<std::byte> block(static_cast<size_t>(tensor::dtype_info(dtype).block_bytes));
+  std::vector<std::byte> result;
+  result.reserve(bytes);
+  while (result.size() < bytes) {
+    draw_block(dtype, block, draws.scale_of(dtype, scale), draws);
+    result.insert(result.end(), block.begin(), block.end());
   }
   return result;
 }
@@ -149,7 +207,7 @@ std::vector<std::byte> random_weights(DType dtype, int64_t rows, int64_t cols, f
     case DType::Q6_K:
       return blocks<tensor::BlockQ6_K>(bytes, sigma, draws);
     default:
-      fail(ErrorKind::internal, "no random weights of type {}", tensor::dtype_name(dtype));
+      return scaled_blocks(dtype, bytes, sigma, draws);
   }
 }
 

@@ -4,9 +4,11 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <deque>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "gguf/writer.h"
 #include "tests/support/random_weights.h"
 #include "tests/support/toy_vocabulary.h"
@@ -28,6 +30,30 @@ constexpr const char* kGemma =
     "endfor %}"
     "{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}";
 
+/// What a block of an architecture has beyond llama's, and in place of it.
+struct Form {
+  std::string_view architecture;
+  bool gemma = false;  // SentencePiece vocabulary, the output norm first, norms behind both halves of a block
+  bool biases = false;      // of queries, keys and values
+  bool head_norms = false;  // of each query and key head
+  bool fused = false;       // queries, keys and values in one matrix, gate and up in another
+};
+
+constexpr Form kForms[] = {
+    {"llama"},
+    {.architecture = "qwen2", .biases = true},
+    {.architecture = "qwen3", .head_norms = true},
+    {.architecture = "phi3", .fused = true},
+    {.architecture = "gemma3", .gemma = true, .head_norms = true},
+};
+
+const Form& form_of(const std::string& architecture) {
+  for (const Form& form : kForms) {
+    if (form.architecture == architecture) return form;
+  }
+  fail(ErrorKind::internal, "no toy model of architecture {}", architecture);
+}
+
 uint32_t u32(int64_t value) {
   return static_cast<uint32_t>(value);
 }
@@ -35,20 +61,19 @@ uint32_t u32(int64_t value) {
 /// A model under way: the writer and the weights it points to.
 class Toy {
  public:
-  explicit Toy(const ToySpec& spec) : spec_(spec), gemma_(spec.architecture == "gemma3") {
-    if (!gemma_ && spec.architecture != "llama") {
-      fail(ErrorKind::internal, "no toy model of architecture {}", spec.architecture);
-    }
+  explicit Toy(const ToySpec& spec) : spec_(spec), form_(form_of(spec.architecture)), gemma_(form_.gemma) {
     vocabulary_ = gemma_ ? toy_spm(spec.vocab) : toy_bpe(spec.vocab);
   }
 
   void write(const std::filesystem::path& path) {
     add_settings();
+    if (spec_.more_keys) spec_.more_keys(writer_);
     add_vocabulary();
     if (gemma_) norm("output_norm.weight", spec_.embedding);
     const auto vocab = static_cast<int64_t>(vocabulary_.tokens.size());
     const DType dtype = spec_.embedding_dtype.value_or(spec_.dtype);
     matrix("token_embd.weight", spec_.embedding, vocab, dtype);
+    for (const std::string& name : spec_.rope_factors) factors(name);
     for (int64_t layer = 0; layer < spec_.layers; ++layer) add_layer(fmt::format("blk.{}.", layer));
     if (!gemma_) norm("output_norm.weight", spec_.embedding);
     if (!spec_.tied) matrix("output.weight", spec_.embedding, vocab, dtype);
@@ -76,13 +101,23 @@ class Toy {
     }
     if (!gemma_) {
       writer_.add_u32(key("vocab_size"), u32(static_cast<int64_t>(vocabulary_.tokens.size())));
-      writer_.add_u32(key("rope.dimension_count"), u32(spec_.head_dim));
+      writer_.add_u32(key("rope.dimension_count"), u32(rope_dims()));
     }
-    if (spec_.sliding_window > 0) writer_.add_u32(key("attention.sliding_window"), u32(spec_.sliding_window));
-    if (spec_.sliding_window_pattern > 0) {
-      writer_.add_u32(key("attention.sliding_window_pattern"), u32(spec_.sliding_window_pattern));
-    }
+    if (spec_.rope_linear > 0) writer_.add_string(key("rope.scaling.type"), "linear");
+    add_unless_zero("rope.scaling.factor", spec_.rope_linear);
+    add_unless_zero("rope.scaling.attn_factor", spec_.rope_attention);
+    add_unless_zero("rope.scaling.original_context_length", spec_.original_context);
+    add_unless_zero("attention.sliding_window", spec_.sliding_window);
+    add_unless_zero("attention.sliding_window_pattern", spec_.sliding_window_pattern);
   }
+
+  void add_unless_zero(const char* name, float value) {
+    if (value != 0) writer_.add_f32(key(name), value);
+  }
+  void add_unless_zero(const char* name, int64_t value) {
+    if (value != 0) writer_.add_u32(key(name), u32(value));
+  }
+  int64_t rope_dims() const { return spec_.rope_dims > 0 ? spec_.rope_dims : spec_.head_dim; }
 
   void add_vocabulary() {
     writer_.add_string("tokenizer.ggml.model", gemma_ ? "llama" : "gpt2");
@@ -109,24 +144,47 @@ class Toy {
     const int64_t queries = spec_.heads * spec_.head_dim;
     const int64_t keys = spec_.kv_heads * spec_.head_dim;
     norm(prefix + "attn_norm.weight", spec_.embedding);
-    matrix(prefix + "attn_q.weight", spec_.embedding, queries, spec_.dtype);
-    matrix(prefix + "attn_k.weight", spec_.embedding, keys, spec_.dtype);
-    matrix(prefix + "attn_v.weight", spec_.embedding, keys, spec_.dtype);
+    if (form_.fused) {
+      matrix(prefix + "attn_qkv.weight", spec_.embedding, queries + 2 * keys, spec_.dtype);
+    } else {
+      matrix(prefix + "attn_q.weight", spec_.embedding, queries, spec_.dtype);
+      matrix(prefix + "attn_k.weight", spec_.embedding, keys, spec_.dtype);
+      matrix(prefix + "attn_v.weight", spec_.embedding, keys, spec_.dtype);
+    }
+    if (form_.biases) {
+      bias(prefix + "attn_q.bias", queries);
+      bias(prefix + "attn_k.bias", keys);
+      bias(prefix + "attn_v.bias", keys);
+    }
     matrix(prefix + "attn_output.weight", queries, spec_.embedding, spec_.dtype);
-    if (gemma_) {
+    if (form_.head_norms) {
       norm(prefix + "attn_q_norm.weight", spec_.head_dim);
       norm(prefix + "attn_k_norm.weight", spec_.head_dim);
-      norm(prefix + "post_attention_norm.weight", spec_.embedding);
     }
+    if (gemma_) norm(prefix + "post_attention_norm.weight", spec_.embedding);
     norm(prefix + "ffn_norm.weight", spec_.embedding);
-    matrix(prefix + "ffn_gate.weight", spec_.embedding, spec_.ffn, spec_.dtype);
-    matrix(prefix + "ffn_up.weight", spec_.embedding, spec_.ffn, spec_.dtype);
+    if (!form_.fused) matrix(prefix + "ffn_gate.weight", spec_.embedding, spec_.ffn, spec_.dtype);
+    matrix(prefix + "ffn_up.weight", spec_.embedding, (form_.fused ? 2 : 1) * spec_.ffn, spec_.dtype);
     matrix(prefix + "ffn_down.weight", spec_.ffn, spec_.embedding, spec_.dtype);
     if (gemma_) norm(prefix + "post_ffw_norm.weight", spec_.embedding);
   }
 
   void norm(const std::string& name, int64_t size) {
     add(name, {size}, DType::F32, random_weights(DType::F32, 1, size, 0.1F, spec_.seed, name, 1.0F));
+  }
+
+  void bias(const std::string& name, int64_t size) {
+    add(name, {size}, DType::F32, random_weights(DType::F32, 1, size, 0.5F, spec_.seed, name));
+  }
+
+  void factors(const std::string& name) {
+    const RandomStream stream(spec_.seed, name);
+    std::vector<std::byte> bytes(static_cast<size_t>(rope_dims() / 2) * sizeof(float));
+    for (size_t i = 0; i < bytes.size() / sizeof(float); ++i) {
+      const float factor = 1 + 3 * stream.uniform(i);
+      std::memcpy(bytes.data() + i * sizeof(float), &factor, sizeof(float));
+    }
+    add(name, {rope_dims() / 2}, DType::F32, std::move(bytes));
   }
 
   void matrix(const std::string& name, int64_t cols, int64_t rows, DType dtype) {
@@ -141,6 +199,7 @@ class Toy {
   }
 
   const ToySpec& spec_;
+  const Form& form_;
   bool gemma_;
   ToyVocabulary vocabulary_;
   Writer writer_;

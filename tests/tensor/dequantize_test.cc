@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "tensor/dtype.h"
+#include "tests/support/block_scale.h"
 
 namespace retro::tensor {
 namespace {
@@ -30,7 +31,7 @@ std::vector<std::byte> from_hex(const std::string& hex) {
 
 TEST(Dequantize, EqualsTheReferencePackageBitForBit) {
   const auto cases = references().at("cases");
-  EXPECT_EQ(cases.size(), 11U);
+  EXPECT_EQ(cases.size(), 28U);
   for (const auto& one : cases) {
     const auto dtype = parse_dtype(one.at("type").get<std::string>());
     ASSERT_TRUE(dtype.has_value()) << one.at("type");
@@ -49,6 +50,38 @@ TEST(Dequantize, EqualsTheReferencePackageBitForBit) {
   }
 }
 
+/// 1024 blocks of a linear congruential generator's bytes, with 1 for each half-precision number, as the
+/// script draws them: enough to meet every entry of every grid.
+std::vector<std::byte> swept_blocks(DType dtype) {
+  constexpr uint16_t kHalfOne = 0x3c00;
+  const auto size = static_cast<size_t>(dtype_info(dtype).block_bytes);
+  std::vector<std::byte> blocks(1024 * size);
+  uint32_t state = 1;
+  for (std::byte& byte : blocks) {
+    state = state * 1664525U + 1013904223U;
+    byte = static_cast<std::byte>(state >> 24);
+  }
+  for (size_t at = 0; at < blocks.size(); at += size) {
+    for (const size_t offset : test::half_offsets(dtype)) std::memcpy(&blocks[at + offset], &kHalfOne, 2);
+    if (dtype == DType::IQ1_M) test::set_scale(dtype, &blocks[at], 1);
+  }
+  return blocks;
+}
+
+TEST(Dequantize, EveryEntryOfTheTablesIsThatOfTheReferencePackage) {
+  const auto sweeps = references().at("sweeps");
+  EXPECT_EQ(sweeps.size(), 25U);
+  for (const auto& one : sweeps) {
+    const DType dtype = parse_dtype(one.at("type").get<std::string>()).value();
+    const auto blocks = swept_blocks(dtype);
+    std::vector<float> values(static_cast<size_t>(1024 * dtype_info(dtype).block_elements));
+    dequantize_row(dtype, blocks.data(), values.data(), static_cast<int64_t>(values.size()));
+    uint64_t digest = 0;
+    for (size_t i = 0; i < values.size(); ++i) digest += std::bit_cast<uint32_t>(values[i]) * (2 * i + 1);
+    EXPECT_EQ(std::to_string(digest), one.at("digest")) << one.at("type");
+  }
+}
+
 TEST(Dequantize, EveryDecodableTypeHasAReference) {
   const auto cases = references().at("cases");
   for (uint32_t id = 0; id < 256; ++id) {
@@ -63,7 +96,7 @@ TEST(Dequantize, EveryDecodableTypeHasAReference) {
 TEST(Dequantize, TypesWithoutADecoderAreRefusedByName) {
   const std::byte row[512] = {};
   float out[256];
-  for (const DType dtype : {DType::Q2_K, DType::IQ4_NL, DType::I32, DType::F64, DType::MXFP4}) {
+  for (const DType dtype : {DType::Q8_1, DType::Q8_K, DType::I32, DType::F64}) {
     try {
       dequantize_row(dtype, row, out, 256);
       FAIL() << dtype_name(dtype);

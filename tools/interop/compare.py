@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """Holds an adapter trained here against a stock llama.cpp that loads it.
 
-  pip install llama-cpp-python==0.3.36 numpy     (in a virtual environment; builds llama.cpp)
+  pip install llama-cpp-python==0.3.36 numpy gguf     (in a virtual environment; builds llama.cpp)
   ./dev build retrograd logits
   tools/interop/compare.py MODEL ADAPTER [--tokens 96]
+  ./dev build retrograd logits toy_model
+  tools/interop/compare.py --toys
 
 On an F32 copy of the base, made by llama.cpp's own quantizer, with the adapter: relative L2 distance of all logits,
 with f32 and with f16 keys and values (bars 1e-3, 1e-2). On the quantized base, where llama.cpp rounds activations
 to 8 bits: relative difference of the mean negative log-likelihood (bar 1 %). Exits 1 when a bar is missed.
+
+With --toys: trains an adapter for each toy model of the tests and compares the logits as above. llama.cpp ignores the
+sliding windows of llama and phi3 files, so those are compared on as many tokens as a window holds.
 """
 import argparse
 import ctypes
@@ -16,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 
+import gguf
 import llama_cpp
 import numpy
 
@@ -57,24 +63,78 @@ def relative_distance(a, b):
     return numpy.linalg.norm(a.astype(numpy.float64) - b) / numpy.linalg.norm(b.astype(numpy.float64))
 
 
+RUN = """[run]
+algorithm = "sft"
+[model]
+path = "model.gguf"
+[output]
+path = "adapter.gguf"
+[sft]
+data = "train.jsonl"
+[lora]
+rank = 4
+alpha = 8.0
+dtype = "f32"
+[training]
+epochs = 3
+lr = 2e-2
+ctx = 128
+"""
+
+
+def compare_logits(label, model, adapter, ids):
+    """Whether f32 and f16 keys and values keep their bars, on a base in F32."""
+    met = True
+    for kv, bar in (("f32", 1e-3), ("f16", 1e-2)):
+        ours = our_logits(model, adapter, kv, ids)
+        distance = relative_distance(ours, their_logits(model, adapter, kv, ids))
+        base = relative_distance(ours, their_logits(model, None, kv, ids))
+        print(f"{label}, {kv} keys and values: logits apart {distance:.2e} (bar {bar:.0e}); without the adapter {base:.2e}")
+        met = met and distance < bar < base
+    return met
+
+
+def compare_toy(name, folder):
+    model = folder / "model.gguf"
+    subprocess.run([ROOT / "build/release/toy_model", name, model], check=True)
+    (folder / "run.toml").write_text(RUN)
+    turns = '{{"messages":[{{"role":"user","content":"question {0}?"}},{{"role":"assistant","content":"and {0} answers"}}]}}\n'
+    (folder / "train.jsonl").write_text("".join(turns.format(i) for i in range(12)))
+    subprocess.run([ROOT / "build/release/retrograd", "train", folder / "run.toml"], check=True, capture_output=True)
+    fields = gguf.GGUFReader(model).fields
+    architecture = fields["general.architecture"].contents()
+    window = fields.get(f"{architecture}.attention.sliding_window")
+    tokens = window.contents() if window and architecture in ("llama", "phi3") else 96
+    ids = llama_cpp.Llama(str(model), vocab_only=True, verbose=False).tokenize(TEXT.read_bytes())[:tokens]
+    return compare_logits(name, model, folder / "adapter.gguf", ids)
+
+
+def compare_toys():
+    met = True
+    names = subprocess.run([ROOT / "build/release/toy_model"], capture_output=True, check=True, text=True).stdout.split()
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            met = compare_toy(name, pathlib.Path(folder)) and met
+    return 0 if met else 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
-    parser.add_argument("adapter")
+    parser.add_argument("model", nargs="?")
+    parser.add_argument("adapter", nargs="?")
+    parser.add_argument("--toys", action="store_true")
     parser.add_argument("--tokens", type=int, default=96)
     args = parser.parse_args()
+    if args.toys:
+        return compare_toys()
+    if args.adapter is None:
+        parser.error("MODEL and ADAPTER, or --toys")
     tokenizer = llama_cpp.Llama(args.model, vocab_only=True, verbose=False)
     ids = tokenizer.tokenize(TEXT.read_bytes())[: args.tokens]
-    met = True
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder) / "f32.gguf"
         f32_copy(args.model, copy)
-        for kv, bar in (("f32", 1e-3), ("f16", 1e-2)):
-            ours = our_logits(copy, args.adapter, kv, ids)
-            distance = relative_distance(ours, their_logits(copy, args.adapter, kv, ids))
-            base = relative_distance(ours, their_logits(copy, None, kv, ids))
-            print(f"F32 base, {kv} keys and values: logits apart {distance:.2e} (bar {bar:.0e}); without the adapter {base:.2e}")
-            met = met and distance < bar < base
+        met = compare_logits("F32 base", copy, args.adapter, ids)
     ours = mean_nll(our_logits(args.model, args.adapter, "f16", ids), ids)
     theirs = mean_nll(their_logits(args.model, args.adapter, "f16", ids), ids)
     print(f"quantized base: mean NLL {ours:.5f} here, {theirs:.5f} there, {abs(ours / theirs - 1):.2%} apart (bar 1 %)")

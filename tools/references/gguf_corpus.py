@@ -40,6 +40,7 @@ def model(entries=(), tensors=(), version=3, alignment=32):
 
 
 SCALARS = [entry(f"k{kind}", kind, 1) for kind in PACK]
+IQ_TYPES = {16: 66, 17: 74, 18: 98, 19: 50, 21: 110, 22: 82, 23: 136, 29: 56}  # bytes of a block
 SEEDS = {
     "empty": model(),
     "version2": model([entry("general.architecture", STRING, "llama")], version=2),
@@ -49,6 +50,8 @@ SEEDS = {
     "f32": model(tensors=[("blk.0.attn_q.weight", [2, 3], 0, bytes(range(24)))]),
     "blocks": model(tensors=[("q4_0", [32], 2, bytes(range(18))), ("q8_0", [32, 2], 8, bytes(68)), ("f16", [3], 1, bytes(6))]),
     "k_quants": model(tensors=[("q4", [256], 12, bytes(range(144))), ("q6", [256], 14, bytes(range(210)))]),
+    "iq_quants": model(tensors=[(f"t{kind}", [256], kind, bytes(range(size))) for kind, size in IQ_TYPES.items()]),
+    "few_bits": model(tensors=[("mxfp4", [32], 39, bytes(17)), ("nvfp4", [64], 40, bytes(36)), ("tq1", [256], 34, bytes(54))]),
     "aligned8": model([entry("general.alignment", U32, 8)], [("a", [1], 0, bytes(4)), ("b", [], 0, bytes(4))], alignment=8),
     "split": model([entry("split.no", U16, 0), entry("split.count", U16, 2), entry("split.tensors.count", I32, 1)]),
     "unknown_type": model(tensors=[("w", [4], 255, bytes(16))]),

@@ -1,5 +1,8 @@
 #include <hwy/targets.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
 
 #include "base/error.h"
 #include "device/cpu/kernels.h"
@@ -11,9 +14,22 @@
 namespace retro::device {
 namespace {
 
+/// Zeroed memory, in large pages where it fills several: the products read rows that lie far apart, and in
+/// small pages look up more addresses than the processor's tables hold.
 void* map_zeroed(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
+  constexpr size_t kLargePage = size_t{2} << 20;
+  const size_t spare = bytes >= 4 * kLargePage ? kLargePage : 0;
+  void* mapped = mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  if (spare == 0) return mapped;
+  auto* begin = static_cast<std::byte*>(mapped);
+  const size_t before = (kLargePage - reinterpret_cast<uintptr_t>(begin) % kLargePage) % kLargePage;
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t end = (before + bytes + page - 1) / page * page;
+  if (before > 0) munmap(begin, before);
+  if (end < bytes + spare) munmap(begin + end, bytes + spare - end);
+  madvise(begin + before, bytes, MADV_HUGEPAGE);  // a wish: without it all works
+  return begin + before;
 }
 
 void check_processor() {
@@ -90,6 +106,7 @@ class CpuDevice final : public Device {
   void run_op(const GatedArgs& args, const PassArgs& pass) { cpu::gated(args, pass, pool_); }
   void run_op(const GatedBackArgs& args, const PassArgs& pass) { cpu::gated_back(args, pass, pool_); }
   void run_op(const AddArgs& args, const PassArgs& pass) { cpu::add(args, pass, pool_); }
+  void run_op(const SplitArgs& args, const PassArgs& pass) { cpu::split(args, pass, pool_); }
   void run_op(const CopyArgs& args, const PassArgs& pass) { cpu::copy(args, pass, pool_); }
   void run_op(const ZeroArgs& args, const PassArgs& pass) { cpu::zero(args, pass, pool_); }
   void run_op(const HeadArgs& args, const PassArgs& pass) { cpu::head(args, pass, workspace_); }

@@ -44,6 +44,21 @@ void add(const AddArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept {
   });
 }
 
+void split(const SplitArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept {
+  pool.ranges(pass.rows, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      float* column = args.whole.f32() + r * args.whole.stride;
+      for (const Matrix& part : args.parts) {
+        if (part.data == nullptr) break;
+        float* row = part.f32() + r * part.stride;
+        std::memcpy(args.join ? column : row, args.join ? row : column,
+                    static_cast<size_t>(part.cols) * sizeof(float));
+        column += part.cols;
+      }
+    }
+  });
+}
+
 void copy(const CopyArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept {
   pool.ranges(pass.rows, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {

@@ -36,6 +36,7 @@ void attention_back(const AttentionBackArgs& args, const PassArgs& pass, const W
 void gated(const GatedArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept;
 void gated_back(const GatedBackArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept;
 void add(const AddArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept;
+void split(const SplitArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept;
 void copy(const CopyArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept;
 void zero(const ZeroArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept;
 void head(const HeadArgs& args, const PassArgs& pass, Workspace& workspace) noexcept;

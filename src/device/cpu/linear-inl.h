@@ -23,7 +23,7 @@ inline const char* target_name() {
 }
 
 inline bool has_decoder(DType dtype) {
-  return straight_filler(dtype) != nullptr && transposed_filler(dtype) != nullptr;
+  return fillers(dtype).straight != nullptr;
 }
 
 inline int64_t tile_rows() {
@@ -49,13 +49,14 @@ HWY_INLINE void run_strips(const TileArgs& tile, int64_t rows, int64_t column, i
     const int count = static_cast<int>(rows * (t + 1) / tiles - row);
     TileArgs args = tile;
     args.a = tile.a + row * tile.a_row;
+    args.tail_a = tile.tail_a + row * tile.tail_row;
     args.b_step = width;
     int64_t at = column;
     if (rows == 1 && width == kFullWidth) {
       for (; at + kLoneStrips * width <= end; at += kLoneStrips * width) {
         args.b = strip_at(scratch, at / width);
         args.c = tile.c + at;
-        lone_row_tile(args, kFullWidth * kMaxDepth);
+        lone_row_tile(args, kFullWidth * kPanelDepth);
       }
     }
     for (; at < end; at += width) {
@@ -110,9 +111,9 @@ HWY_INLINE Block gathered(const Block& block, Scratch& scratch) {
   return result;
 }
 
-/// Runs the block over the group of columns that is in the panel.
-HWY_INLINE void run_block(const ProductArgs& product, const Block& block, int64_t column, int64_t columns,
-                          Scratch& scratch) {
+/// Runs the block over the group of columns that is in the panel; the last one of the sum with the tail.
+HWY_INLINE void run_block(const ProductArgs& product, const Block& block, bool last, int64_t column,
+                          int64_t columns, Scratch& scratch) {
   TileArgs tile = {};
   tile.a = block.a;
   tile.a_row = block.a_row;
@@ -121,6 +122,18 @@ HWY_INLINE void run_block(const ProductArgs& product, const Block& block, int64_
   tile.c = product.c + block.row * product.ldc + column;
   tile.c_row = product.ldc;
   tile.accumulate = product.accumulate || block.k > 0;
+  const Tail& tail = product.tail;
+  if (last && tail.there()) {
+    tile.tail_a = tail.a + block.row * tail.lda;
+    tile.tail_row = tail.lda;
+    tile.tail_depth = tail.w.rows;
+    Rectangle part = whole(tail.w);
+    part.rows = tail.w.rows;
+    part.column = column;
+    part.columns = columns;
+    part.panel_row = block.depth;
+    fillers(tail.w.dtype).straight(part, scratch);
+  }
   run_group(tile, block.rows, columns, scratch);
 }
 
@@ -128,7 +141,7 @@ HWY_INLINE void run_block(const ProductArgs& product, const Block& block, int64_
 /// then.
 HWY_INLINE void nt_block(const ProductArgs& product, const Block& block, int64_t column, int64_t columns,
                          const Rectangle& next, Scratch& scratch) {
-  const FillTransposed fill = transposed_filler(product.w.dtype);
+  const FillTransposed fill = fillers(product.w.dtype).transposed;
   Rectangle part = whole(product.w);
   part.column = block.k;
   part.columns = block.depth;
@@ -138,7 +151,7 @@ HWY_INLINE void nt_block(const ProductArgs& product, const Block& block, int64_t
     fill(part, width_for(part.rows), strip_at(scratch, at / kFullWidth), scratch);
   }
   prefetch(next);
-  run_block(product, block, column, columns, scratch);
+  run_block(product, block, block.k + block.depth == product.w.cols, column, columns, scratch);
 }
 
 /// The rectangle of W for columns [column, …) of the output and block k of the sum; empty beyond the output.
@@ -192,7 +205,7 @@ inline void product_nt_part(const ProductArgs& product, const OutputPart& output
 /// C[row, column] of dY·W for the part's rows of dY and columns of W. Blocks of W's rows go outside, so that
 /// W is read once from memory.
 inline void product_nn_part(const ProductArgs& product, const OutputPart& output, Scratch& scratch) {
-  const FillStraight fill = straight_filler(product.w.dtype);
+  const FillStraight fill = fillers(product.w.dtype).straight;
   const int64_t depth = block_depth(product.w.rows, 1);
   const bool gather = should_gather(product, output);
   const int64_t most_rows = gather ? kGatherRows : output.row_end - output.row_begin;
@@ -212,7 +225,7 @@ inline void product_nn_part(const ProductArgs& product, const OutputPart& output
         next.row = k + depth;
         next.rows = std::min(depth, product.w.rows - next.row);
         prefetch(next);
-        run_block(product, block, column, part.columns, scratch);
+        run_block(product, block, block.k + block.depth == product.w.rows, column, part.columns, scratch);
       }
     }
   }
@@ -247,7 +260,7 @@ HWY_INLINE void tn_by_panel(const TransposedArgs& product, int64_t column, int64
   for (int64_t k = 0; k < product.rows; k += kMaxDepth) {
     part.row = k;
     part.rows = std::min<int64_t>(kMaxDepth, product.rows - k);
-    straight_filler(DType::F32)(part, scratch);
+    fillers(DType::F32).straight(part, scratch);
     TileArgs tile = {};
     tile.a = product.a + k * product.lda;
     tile.a_row = 1;

@@ -88,8 +88,35 @@ void over_output(int64_t rows, int64_t columns, Workspace& workspace, Work&& wor
   }
 }
 
-Weight lora_weight(const void* data, int64_t rows, int64_t cols, DType dtype) {
-  return {data, rows, cols, dtype};
+Weight lora_weight(const void* data, const Lora& lora, int64_t cols) {
+  return {data, lora.rank, cols, lora.dtype};
+}
+
+/// A·Wᵀ for the first `rows` rows of A.
+void run_nt(const ProductArgs& product, int64_t rows, Workspace& workspace) {
+  over_output(rows, product.w.rows, workspace, [&](const OutputPart& output, Scratch& scratch) {
+    HWY_DYNAMIC_DISPATCH(product_nt_part)(product, output, scratch);
+  });
+}
+
+/// A·W for the first `rows` rows of A.
+void run_nn(const ProductArgs& product, int64_t rows, Workspace& workspace) {
+  over_output(rows, product.w.cols, workspace, [&](const OutputPart& output, Scratch& scratch) {
+    HWY_DYNAMIC_DISPATCH(product_nn_part)(product, output, scratch);
+  });
+}
+
+/// The product with its tail, in one go where the panel has room for the tail, else one behind the other: the
+/// sums have the same order and bits.
+template <typename RunProduct, typename RunTail>
+void with_tail(ProductArgs product, const Tail& tail, RunProduct&& run_product, RunTail&& run_tail) {
+  if (tail.w.rows <= kMaxTailDepth) {
+    product.tail = tail;
+    run_product(product);
+    return;
+  }
+  run_product(product);
+  run_tail(ProductArgs{tail.a, tail.lda, tail.w, product.c, product.ldc, true, {}});
 }
 
 void scale_rows(const Matrix& m, int64_t rows, float scale) {
@@ -125,18 +152,12 @@ bool can_multiply(DType dtype) {
 
 void product_nt(const float* x, int64_t ldx, int64_t rows, const Weight& w, float* y, int64_t ldy,
                 bool accumulate, Workspace& workspace) noexcept {
-  const ProductArgs product = {x, ldx, w, y, ldy, accumulate};
-  over_output(rows, w.rows, workspace, [&](const OutputPart& output, Scratch& scratch) {
-    HWY_DYNAMIC_DISPATCH(product_nt_part)(product, output, scratch);
-  });
+  run_nt({x, ldx, w, y, ldy, accumulate, {}}, rows, workspace);
 }
 
 void product_nn(const float* dy, int64_t lddy, int64_t rows, const Weight& w, float* dx, int64_t lddx,
                 bool accumulate, Workspace& workspace) noexcept {
-  const ProductArgs product = {dy, lddy, w, dx, lddx, accumulate};
-  over_output(rows, w.cols, workspace, [&](const OutputPart& output, Scratch& scratch) {
-    HWY_DYNAMIC_DISPATCH(product_nn_part)(product, output, scratch);
-  });
+  run_nn({dy, lddy, w, dx, lddx, accumulate, {}}, rows, workspace);
 }
 
 void product_tn(const float* a, int64_t lda, int64_t a_cols, const float* b, int64_t ldb, int64_t b_cols,
@@ -151,30 +172,37 @@ void product_tn(const float* a, int64_t lda, int64_t a_cols, const float* b, int
 void linear(const LinearArgs& args, int64_t rows, Workspace& workspace) noexcept {
   const Matrix& x = args.x;
   const Matrix& y = args.y;
-  product_nt(x.f32(), x.stride, rows, args.w, y.f32(), y.stride, false, workspace);
   const Lora& lora = args.lora;
-  if (lora.rank == 0) return;
-  const Weight a = lora_weight(lora.a, lora.rank, args.w.cols, lora.dtype);
-  const Weight bt = lora_weight(lora.bt, lora.rank, args.w.rows, lora.dtype);
-  product_nt(x.f32(), x.stride, rows, a, args.u.f32(), args.u.stride, false, workspace);
+  ProductArgs product = {x.f32(), x.stride, args.w, y.f32(), y.stride, false, {}};
+  if (lora.rank == 0) return run_nt(product, rows, workspace);
+  product_nt(x.f32(), x.stride, rows, lora_weight(lora.a, lora, args.w.cols), args.u.f32(), args.u.stride,
+             false, workspace);
   scale_rows(args.u, rows, lora.scale);
-  product_nn(args.u.f32(), args.u.stride, rows, bt, y.f32(), y.stride, true, workspace);
+  if (y.data == nullptr) return;
+  const Tail tail = {args.u.f32(), args.u.stride, lora_weight(lora.bt, lora, args.w.rows)};
+  with_tail(
+      product, tail, [&](const ProductArgs& part) { run_nt(part, rows, workspace); },
+      [&](const ProductArgs& part) { run_nn(part, rows, workspace); });
 }
 
 void linear_back(const LinearBackArgs& args, int64_t rows, Workspace& workspace) noexcept {
   const Matrix& dy = args.dy;
   const Matrix& dx = args.dx;
   const bool wants_dx = dx.data != nullptr;
-  if (wants_dx)
-    product_nn(dy.f32(), dy.stride, rows, args.w, dx.f32(), dx.stride, args.accumulate, workspace);
   const Lora& lora = args.lora;
-  if (lora.rank == 0) return;
-  const Weight a = lora_weight(lora.a, lora.rank, args.w.cols, lora.dtype);
-  const Weight bt = lora_weight(lora.bt, lora.rank, args.w.rows, lora.dtype);
+  const ProductArgs product = {dy.f32(), dy.stride, args.w, dx.f32(), dx.stride, args.accumulate, {}};
+  if (lora.rank == 0) {
+    if (wants_dx) run_nn(product, rows, workspace);
+    return;
+  }
   const Matrix& du = args.du;
-  product_nt(dy.f32(), dy.stride, rows, bt, du.f32(), du.stride, false, workspace);
+  product_nt(dy.f32(), dy.stride, rows, lora_weight(lora.bt, lora, args.w.rows), du.f32(), du.stride, false,
+             workspace);
   scale_rows(du, rows, lora.scale);
-  if (wants_dx) product_nn(du.f32(), du.stride, rows, a, dx.f32(), dx.stride, true, workspace);
+  if (wants_dx) {
+    const auto run = [&](const ProductArgs& part) { run_nn(part, rows, workspace); };
+    with_tail(product, {du.f32(), du.stride, lora_weight(lora.a, lora, args.w.cols)}, run, run);
+  }
   product_tn(du.f32(), du.stride, lora.rank, args.x.f32(), args.x.stride, args.w.cols, rows, args.da,
              args.w.cols, workspace);
   product_tn(args.u.f32(), args.u.stride, lora.rank, dy.f32(), dy.stride, args.w.rows, rows, args.dbt,

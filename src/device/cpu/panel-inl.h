@@ -1,7 +1,7 @@
 // Panels: a part of W decoded to f32 in the order in which the tile reads it.
 //
-// A panel holds groups of strips; a strip is `width` columns of the tile's B by up to kMaxDepth rows, so that
-// B[k, j] is strip[k * width + j]. Columns beyond the last are zero.
+// A panel holds groups of strips; a strip is `width` columns of the tile's B by up to kPanelDepth rows, so
+// that B[k, j] is strip[k * width + j]. Columns beyond the last are zero.
 
 #if defined(RETRO_DEVICE_CPU_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RETRO_DEVICE_CPU_PANEL_INL_H_
@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "device/cpu/scratch.h"
 #include "device/cpu/tile-inl.h"
@@ -39,6 +40,7 @@ struct Rectangle {
   int64_t rows;
   int64_t column;
   int64_t columns;
+  int64_t panel_row = 0;  // of a straight panel, where row 0 goes
 
   const std::byte* row_at(int64_t i) const { return data + (row + i) * row_bytes; }
 };
@@ -59,13 +61,20 @@ HWY_INLINE void prefetch(const Rectangle& part) {
 
 /// Where strip `s` of a group lies.
 HWY_INLINE float* strip_at(Scratch& scratch, int64_t s) {
-  return scratch.panel + s * kFullWidth * kMaxDepth;
+  return scratch.panel + s * kFullWidth * kPanelDepth;
 }
 
 /// The transposed strip, B[k, j] = W[row + j, column + k]: at most `width` rows.
 using FillTransposed = void (*)(const Rectangle&, int width, float* strip, Scratch&);
 /// The group of strips as W lies, B[k, j] = W[row + k, column + j]: at most kGroupColumns columns.
 using FillStraight = void (*)(const Rectangle&, Scratch&);
+
+/// How panels of a type are filled; null where the type is not known.
+struct Fillers {
+  DType dtype;
+  FillTransposed transposed;
+  FillStraight straight;
+};
 
 #if HWY_TARGET != HWY_SCALAR
 
@@ -190,7 +199,7 @@ HWY_INLINE void expand_straight(const int8_t* quants, const float* scale, const 
     const auto q = hn::ConvertTo(d, hn::PromoteTo(integers, hn::LoadU(bytes, quants + i)));
     auto weight = hn::Mul(hn::Set(d, scale[i / Format::kGroup]), q);
     if constexpr (Format::kMinimum) weight = hn::Add(weight, hn::Set(d, minimum[i / Format::kGroup]));
-    hn::Store(weight, d, to + i / kFullWidth * (kFullWidth * kMaxDepth) + i % kFullWidth);
+    hn::Store(weight, d, to + i / kFullWidth * (kFullWidth * kPanelDepth) + i % kFullWidth);
   }
 }
 
@@ -205,7 +214,7 @@ void fill_straight_blocks(const Rectangle& part, Scratch& scratch) {
   const int64_t end = begin + part.columns / 32;
   for (int64_t r = 0; r < part.rows; ++r) {
     const std::byte* block = part.row_at(r) + first * kBytes;
-    float* to = scratch.panel + r * kFullWidth;
+    float* to = scratch.panel + (part.panel_row + r) * kFullWidth;
     for (int64_t b = first; b < last; ++b, block += kBytes) {
       float scale[kGroups];
       float minimum[kGroups];
@@ -217,7 +226,7 @@ void fill_straight_blocks(const Rectangle& part, Scratch& scratch) {
         Format::quants(block, c, scratch.quants);
         const int group = 32 * c / Format::kGroup;
         expand_straight<Format>(scratch.quants, scale + group, minimum + group, to);
-        to += 32 * kMaxDepth;
+        to += 32 * kPanelDepth;
       }
     }
   }
@@ -255,71 +264,42 @@ void fill_straight_plain(const Rectangle& part, Scratch& scratch) {
   for (int64_t r = 0; r < part.rows; ++r) {
     const std::byte* row = part.row_at(r);
     for (int64_t s = 0; s < full; ++s) {
-      Format::values(row, part.column + s * kFullWidth, kFullWidth, strip_at(scratch, s) + r * kFullWidth);
+      Format::values(row, part.column + s * kFullWidth, kFullWidth,
+                     strip_at(scratch, s) + (part.panel_row + r) * kFullWidth);
     }
     if (rest == 0) continue;
-    float* to = strip_at(scratch, full) + r * width;
+    float* to = strip_at(scratch, full) + (part.panel_row + r) * width;
     Format::values(row, part.column + full * kFullWidth, rest, to);
     std::fill(to + rest, to + width, 0.0F);
   }
 }
 
-HWY_INLINE FillTransposed transposed_filler(DType dtype) {
-  switch (dtype) {
-    case DType::F32:
-      return &fill_transposed_plain<PlainF32>;
-    case DType::F16:
-      return &fill_transposed_plain<PlainF16>;
-    case DType::BF16:
-      return &fill_transposed_plain<PlainBF16>;
-    case DType::Q4_0:
-      return &fill_transposed_blocks<Q4_0>;
-    case DType::Q4_1:
-      return &fill_transposed_blocks<Q4_1>;
-    case DType::Q5_0:
-      return &fill_transposed_blocks<Q5_0>;
-    case DType::Q5_1:
-      return &fill_transposed_blocks<Q5_1>;
-    case DType::Q8_0:
-      return &fill_transposed_blocks<Q8_0>;
-    case DType::Q4_K:
-      return &fill_transposed_blocks<Q4_K>;
-    case DType::Q5_K:
-      return &fill_transposed_blocks<Q5_K>;
-    case DType::Q6_K:
-      return &fill_transposed_blocks<Q6_K>;
-    default:
-      return nullptr;
-  }
+template <class Format>
+constexpr Fillers of_plain(DType dtype) {
+  return {dtype, &fill_transposed_plain<Format>, &fill_straight_plain<Format>};
 }
 
-HWY_INLINE FillStraight straight_filler(DType dtype) {
-  switch (dtype) {
-    case DType::F32:
-      return &fill_straight_plain<PlainF32>;
-    case DType::F16:
-      return &fill_straight_plain<PlainF16>;
-    case DType::BF16:
-      return &fill_straight_plain<PlainBF16>;
-    case DType::Q4_0:
-      return &fill_straight_blocks<Q4_0>;
-    case DType::Q4_1:
-      return &fill_straight_blocks<Q4_1>;
-    case DType::Q5_0:
-      return &fill_straight_blocks<Q5_0>;
-    case DType::Q5_1:
-      return &fill_straight_blocks<Q5_1>;
-    case DType::Q8_0:
-      return &fill_straight_blocks<Q8_0>;
-    case DType::Q4_K:
-      return &fill_straight_blocks<Q4_K>;
-    case DType::Q5_K:
-      return &fill_straight_blocks<Q5_K>;
-    case DType::Q6_K:
-      return &fill_straight_blocks<Q6_K>;
-    default:
-      return nullptr;
-  }
+template <class Format>
+constexpr Fillers of_blocks(DType dtype) {
+  return {dtype, &fill_transposed_blocks<Format>, &fill_straight_blocks<Format>};
+}
+
+constexpr Fillers kFillers[] = {
+    of_plain<PlainF32>(DType::F32),     of_plain<PlainF16>(DType::F16),   of_plain<PlainBF16>(DType::BF16),
+    of_blocks<Q4_0>(DType::Q4_0),       of_blocks<Q4_1>(DType::Q4_1),     of_blocks<Q5_0>(DType::Q5_0),
+    of_blocks<Q5_1>(DType::Q5_1),       of_blocks<Q8_0>(DType::Q8_0),     of_blocks<Q2_K>(DType::Q2_K),
+    of_blocks<Q3_K>(DType::Q3_K),       of_blocks<Q4_K>(DType::Q4_K),     of_blocks<Q5_K>(DType::Q5_K),
+    of_blocks<Q6_K>(DType::Q6_K),       of_blocks<Q1_0>(DType::Q1_0),     of_blocks<Q2_0>(DType::Q2_0),
+    of_blocks<TQ1_0>(DType::TQ1_0),     of_blocks<TQ2_0>(DType::TQ2_0),   of_blocks<IQ4_NL>(DType::IQ4_NL),
+    of_blocks<IQ4_XS>(DType::IQ4_XS),   of_blocks<MXFP4>(DType::MXFP4),   of_blocks<NVFP4>(DType::NVFP4),
+    of_blocks<IQ2_XXS>(DType::IQ2_XXS), of_blocks<IQ2_XS>(DType::IQ2_XS), of_blocks<IQ2_S>(DType::IQ2_S),
+    of_blocks<IQ3_XXS>(DType::IQ3_XXS), of_blocks<IQ3_S>(DType::IQ3_S),   of_blocks<IQ1_S>(DType::IQ1_S),
+    of_blocks<IQ1_M>(DType::IQ1_M),
+};
+
+HWY_INLINE Fillers fillers(DType dtype) {
+  const auto* found = std::ranges::find(kFillers, dtype, &Fillers::dtype);
+  return found == std::end(kFillers) ? Fillers{dtype, nullptr, nullptr} : *found;
 }
 
 #else  // HWY_SCALAR: never run, so as simple as can be
@@ -347,17 +327,16 @@ inline void fill_straight_any(const Rectangle& part, Scratch& scratch) {
     const int width = width_for(columns);
     for (int64_t r = 0; r < part.rows; ++r) {
       for (int64_t j = 0; j < width; ++j) {
-        strip_at(scratch, s)[r * width + j] = j < columns ? weight_at(part, r, part.column + column + j) : 0;
+        strip_at(scratch, s)[(part.panel_row + r) * width + j] =
+            j < columns ? weight_at(part, r, part.column + column + j) : 0;
       }
     }
   }
 }
 
-HWY_INLINE FillTransposed transposed_filler(DType dtype) {
-  return tensor::dtype_info(dtype).decodable ? &fill_transposed_any : nullptr;
-}
-HWY_INLINE FillStraight straight_filler(DType dtype) {
-  return tensor::dtype_info(dtype).decodable ? &fill_straight_any : nullptr;
+HWY_INLINE Fillers fillers(DType dtype) {
+  if (!tensor::dtype_info(dtype).decodable) return {dtype, nullptr, nullptr};
+  return {dtype, &fill_transposed_any, &fill_straight_any};
 }
 
 #endif

@@ -7,7 +7,17 @@
 
 namespace retro::device::cpu {
 
-/// C (+)= A·Wᵀ or A·W.
+/// A product of small inner dimension that is added to another's sums: A [rows, w.rows] times W [w.rows,
+/// columns].
+struct Tail {
+  const float* a = nullptr;
+  int64_t lda = 0;
+  Weight w;
+
+  bool there() const { return a != nullptr; }
+};
+
+/// C (+)= A·Wᵀ or A·W, then the tail where there is one.
 struct ProductArgs {
   const float* a = nullptr;
   int64_t lda = 0;
@@ -15,6 +25,7 @@ struct ProductArgs {
   float* c = nullptr;
   int64_t ldc = 0;
   bool accumulate = false;
+  Tail tail;
 };
 
 /// C[a_cols, …] += Aᵀ·B over `rows` rows.

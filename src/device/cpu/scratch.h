@@ -11,7 +11,10 @@ constexpr int kMaxTileRows = 12;  // rows of a register tile
 /// Depth of a panel: a multiple of 32, with room for a superblock of 256. Loading and storing a tile's sums
 /// is then a hundredth of the work.
 constexpr int kMaxDepth = 320;
-/// Columns decoded before the tokens run over them: a panel of 160 KiB, which any L2 cache holds.
+/// A low-rank term of up to this rank is summed in the registers behind the last block.
+constexpr int kMaxTailDepth = 64;
+constexpr int kPanelDepth = kMaxDepth + kMaxTailDepth;
+/// Columns decoded before the tokens run over them: a panel of 192 KiB, which any L2 cache holds.
 constexpr int kGroupColumns = 128;
 
 constexpr int kRowGroup = 16;       // rows of W transposed together
@@ -21,7 +24,7 @@ constexpr int kGatherRows = 256;            // rows of A put side by side
 constexpr int kRowStride = kMaxDepth + 16;  // from one to the next: an odd number of cache lines
 
 struct alignas(64) Scratch {
-  float panel[kGroupColumns * kMaxDepth];
+  float panel[kGroupColumns * kPanelDepth];
   float values[kRowGroup * kMaxDepth];
   float scales[kRowGroup * kMaxDepth / kMinScaleGroup];
   float minima[kRowGroup * kMaxDepth / kMinScaleGroup];

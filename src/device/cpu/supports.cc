@@ -95,6 +95,9 @@ struct Check {
     return need_f32("gated", {&a.gate, &a.up, &a.dout, &a.dgate, &a.dup});
   }
   Reason operator()(const AddArgs& a) const { return need_f32("add", {&a.a, &a.b, &a.out}); }
+  Reason operator()(const SplitArgs& a) const {
+    return need_f32("split", {&a.whole, &a.parts[0], &a.parts[1], &a.parts[2]});
+  }
   Reason operator()(const CopyArgs& a) const {
     for (const Matrix* m : {&a.from, &a.to}) {
       if (!is_float(m->dtype)) {

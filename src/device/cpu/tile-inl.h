@@ -32,7 +32,9 @@ constexpr int kFullRows = HWY_TARGET <= HWY_AVX3 ? 12 : 6;
 constexpr int kNarrowRows = 8;
 static_assert(kFullWidth <= kMaxWidth && kNarrowRows <= kMaxTileRows && kFullRows <= kMaxTileRows);
 
-/// A[i, k] = a[i * a_row + k * a_step], B[k, j] = b[k * b_step + j], C[i, j] = c[i * c_row + j].
+/// A[i, k] = a[i * a_row + k * a_step], B[k, j] = b[k * b_step + j], C[i, j] = c[i * c_row + j]. Behind
+/// `depth` the sums go on with `tail_depth` more rows of B, for which A[i, depth + k] = tail_a[i * tail_row +
+/// k * a_step].
 struct TileArgs {
   const float* a;
   int64_t a_row;
@@ -43,6 +45,9 @@ struct TileArgs {
   float* c;
   int64_t c_row;
   bool accumulate;
+  const float* tail_a = nullptr;
+  int64_t tail_row = 0;
+  int64_t tail_depth = 0;
 };
 
 /// The same pointer, of which the compiler does not know how it came about; else it would make all addresses
@@ -69,24 +74,32 @@ void tile(const TileArgs& args) {
   }
   // One pointer for three rows: an x86 address adds the stride once or twice, and the rest fits in registers.
   const float* a[(kRows + 2) / 3];
-  HWY_UNROLL(16)
-  for (int i = 0; i < kRows; i += 3) a[i / 3] = opaque(args.a + i * args.a_row);
+  const float* from = args.a;
+  int64_t a_row = args.a_row;
+  int64_t depth = args.depth;
   const float* HWY_RESTRICT b = args.b;
-  const int64_t a_row = args.a_row;
   const int64_t a_step = args.a_step;
   const int64_t b_step = args.b_step;
-  for (int64_t k = args.depth; k > 0; --k) {
-    hn::Vec<decltype(d)> right[kVectors];
+  for (bool tail = false;; tail = true) {
     HWY_UNROLL(16)
-    for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * kLanes);
-    b += b_step;
-    HWY_UNROLL(16)
-    for (int i = 0; i < kRows; ++i) {
-      const auto left = hn::Set(d, a[i / 3][i % 3 * a_row]);
+    for (int i = 0; i < kRows; i += 3) a[i / 3] = opaque(from + i * a_row);
+    for (int64_t k = depth; k > 0; --k) {
+      hn::Vec<decltype(d)> right[kVectors];
       HWY_UNROLL(16)
-      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(left, right[v], sum[i][v]);
-      if (i % 3 == 2 || i == kRows - 1) a[i / 3] += a_step;
+      for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * kLanes);
+      b += b_step;
+      HWY_UNROLL(16)
+      for (int i = 0; i < kRows; ++i) {
+        const auto left = hn::Set(d, a[i / 3][i % 3 * a_row]);
+        HWY_UNROLL(16)
+        for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(left, right[v], sum[i][v]);
+        if (i % 3 == 2 || i == kRows - 1) a[i / 3] += a_step;
+      }
     }
+    if (tail || args.tail_depth == 0) break;
+    from = args.tail_a;
+    a_row = args.tail_row;
+    depth = args.tail_depth;
   }
   HWY_UNROLL(16)
   for (int i = 0; i < kRows; ++i) {
@@ -109,8 +122,9 @@ HWY_INLINE void lone_row_tile(const TileArgs& args, int64_t strip) {
     sum[i] = args.accumulate ? hn::LoadU(d, args.c + i * kLanes) : hn::Zero(d);
   }
   const float* HWY_RESTRICT b = args.b;
-  for (int64_t k = 0; k < args.depth; ++k, b += args.b_step) {
-    const auto left = hn::Set(d, args.a[k * args.a_step]);
+  for (int64_t k = 0; k < args.depth + args.tail_depth; ++k, b += args.b_step) {
+    const float* a = k < args.depth ? args.a + k * args.a_step : args.tail_a + (k - args.depth) * args.a_step;
+    const auto left = hn::Set(d, *a);
     HWY_UNROLL(16)
     for (int i = 0; i < kLoneStrips * kVectors; ++i) {
       sum[i] = hn::MulAdd(left, hn::LoadU(d, b + i / kVectors * strip + i % kVectors * kLanes), sum[i]);

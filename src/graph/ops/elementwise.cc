@@ -46,6 +46,21 @@ const Rule kAddRule = {"add", false, nullptr,
                          return device::AddArgs{b.at(node.in[0]), b.at(node.in[1]), b.at(node.out[0])};
                        }};
 
+// The bias is frozen: the gradient of x is that of y, in its memory.
+const Rule kAddBiasRule = {"add_bias", true, nullptr,
+                           [](Backward& backward, const Node& node) {
+                             const ValueId x = node.in[0];
+                             if (!backward.wants_gradient(x)) return;
+                             RETRO_CHECK(backward.gradient(x) == kNone);  // what is biased has one reader
+                             backward.share_gradient(x, node.out[0]);
+                           },
+                           [](const Node& node, const Bindings& b) -> device::OpArgs {
+                             const device::Matrix x = b.at(node.in[0]);
+                             // One row for all: never written, though a matrix could be.
+                             auto* bias = const_cast<float*>(std::get<op::AddBias>(node.operation).bias);
+                             return device::AddArgs{x, {bias, x.cols, 0}, b.at(node.out[0])};
+                           }};
+
 const Rule kCopyRule = {"copy", false, nullptr, nullptr,
                         [](const Node& node, const Bindings& b) -> device::OpArgs {
                           return device::CopyArgs{b.at(node.in[0]), b.at(node.out[0])};

@@ -80,6 +80,14 @@ HWY_INLINE void scale_8(const Byte* bytes, float factor, float* out) {
   }
 }
 
+/// out[i] = factor · bytes[i], 16 of them.
+HWY_INLINE void scale_16(hn::Vec<Bytes16> bytes, float factor, float* out) {
+  alignas(16) uint8_t lanes[16];
+  hn::Store(bytes, Bytes16(), lanes);
+  scale_8(lanes, factor, out);
+  scale_8(lanes + 8, factor, out + 8);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace retro::device::cpu
 HWY_AFTER_NAMESPACE();
