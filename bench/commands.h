@@ -42,4 +42,13 @@ struct GenerateBench {
 /// Prefill and greedy decoding, of each number of sequences at once.
 nlohmann::ordered_json run_generate(const GenerateBench& options);
 
+struct TokenizeBench {
+  std::filesystem::path model;
+  std::filesystem::path text;
+  int rounds = 5;
+};
+
+/// Loading a model's vocabulary, and text to tokens and back, on one core.
+nlohmann::ordered_json run_tokenize(const TokenizeBench& options);
+
 }  // namespace retro::bench

@@ -19,16 +19,20 @@ void add_model(CLI::App& app, std::filesystem::path& model, int& threads) {
   app.add_option("--threads", threads, "threads; one a core by default")->check(CLI::Range(1, 1024));
 }
 
+int write_json(const nlohmann::ordered_json& json, const std::string& file) {
+  if (file.empty()) return 0;
+  std::ofstream out(file);
+  out << json.dump(2) << "\n";
+  return out.flush() ? 0 : 1;
+}
+
 int write(nlohmann::ordered_json json, int threads, const std::string& file) {
   json["threads"] = threads;
   json["fma_peak_gflops"] = bench::fma_peak_of(threads, 0.2) / 1e9;
   json["read_gb_per_second"] = bench::read_bandwidth(threads, 0.5) / 1e9;
   fmt::print("machine, {} threads: {:.0f} GFLOP/s, reads {:.1f} GB/s\n", threads,
              json["fma_peak_gflops"].get<double>(), json["read_gb_per_second"].get<double>());
-  if (file.empty()) return 0;
-  std::ofstream out(file);
-  out << json.dump(2) << "\n";
-  return out.flush() ? 0 : 1;
+  return write_json(json, file);
 }
 
 int run(int argc, char** argv) {
@@ -72,8 +76,21 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 256));
   decode->add_option("--json", json, "also write the figures to this file");
 
+  bench::TokenizeBench tokenize;
+  CLI::App* tokens =
+      app.add_subcommand("tokenize", "loading a vocabulary, text to tokens and back, one core");
+  tokens->add_option("--model", tokenize.model, "a GGUF with a vocabulary")
+      ->required()
+      ->check(CLI::ExistingFile);
+  tokens->add_option("--text", tokenize.text, "a text of some megabytes")
+      ->required()
+      ->check(CLI::ExistingFile);
+  tokens->add_option("--rounds", tokenize.rounds, "the fastest counts")->check(CLI::Range(1, 1000));
+  tokens->add_option("--json", json, "also write the figures to this file");
+
   CLI11_PARSE(app, argc, argv);
   if (kernels->parsed()) return write(bench::run_kernels(filter, target), 1, json);
+  if (tokens->parsed()) return write(bench::run_tokenize(tokenize), 1, json);
   if (step->parsed()) return write(bench::run_train(train), train.threads, json);
   return write(bench::run_generate(generate), generate.threads, json);
 }

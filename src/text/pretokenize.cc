@@ -3,59 +3,13 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include <array>
 #include <cstdint>
+#include <new>
 
 #include "base/error.h"
 #include "text/token_texts.h"
 
 namespace retro::text {
-
-// \s would also match U+180E in PCRE2, which Unicode does not count as white space.
-#define RETRO_SPACE "\\p{White_Space}"
-#define RETRO_NOT_SPACE "\\P{White_Space}"
-#define RETRO_CONTRACTION "'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]"
-#define RETRO_TRAILING_SPACE RETRO_SPACE "+(?!" RETRO_NOT_SPACE ")|" RETRO_SPACE "+"
-
-struct PretokenizerRules {
-  std::string_view name;
-  std::array<const char*, 4> patterns;  // tried in order; nullptr after the last
-  bool ignores_merges;
-};
-
-namespace {
-
-constexpr const char* kGpt2 =
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" RETRO_SPACE "\\p{L}\\p{N}]+|" RETRO_TRAILING_SPACE;
-constexpr const char* kLlama3 =
-    RETRO_CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^" RETRO_SPACE
-                      "\\p{L}\\p{N}]+[\\r\\n]*|" RETRO_SPACE "*[\\r\\n]+|" RETRO_TRAILING_SPACE;
-constexpr const char* kQwen2 =
-    RETRO_CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^" RETRO_SPACE
-                      "\\p{L}\\p{N}]+[\\r\\n]*|" RETRO_SPACE "*[\\r\\n]+|" RETRO_TRAILING_SPACE;
-constexpr const char* kDigit = "\\p{N}";
-constexpr const char* kDigits = "\\p{N}+";
-constexpr const char* kThreeDigits = "[0-9]{3}";
-constexpr const char* kPunctuation = "[\\p{P}$+<=>^~|]+";
-
-constexpr PretokenizerRules kKnown[] = {
-    {"default", {kPunctuation, kGpt2, kDigits, kThreeDigits}, false},
-    {"gpt-2", {kGpt2, nullptr, nullptr, nullptr}, false},
-    {"smollm", {kDigit, kGpt2, nullptr, nullptr}, false},
-    {"llama-bpe", {kLlama3, nullptr, nullptr, nullptr}, true},
-    {"qwen2", {kQwen2, nullptr, nullptr, nullptr}, false},
-};
-
-}  // namespace
-
-std::string known_pretokenizers() {
-  std::string names;
-  for (const auto& rules : kKnown) {
-    names += names.empty() ? "" : ", ";
-    names += rules.name;
-  }
-  return names;
-}
 
 /// A compiled pattern.
 struct Pretokenizer::Pattern {
@@ -66,12 +20,15 @@ struct Pretokenizer::Pattern {
   };
 
   explicit Pattern(const char* pattern);
+  int match(std::string_view piece, size_t at, pcre2_match_data* match, pcre2_match_context* context) const;
   void cut(std::string_view text, const std::vector<size_t>& pieces, std::vector<size_t>& ends) const;
 
   std::unique_ptr<pcre2_code, Free> code;
+  bool compiled_to_machine_code = false;
 };
 
 Pretokenizer::Pattern::Pattern(const char* pattern) {
+  if (pattern == nullptr) return;
   int error = 0;
   size_t offset = 0;
   code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern), PCRE2_ZERO_TERMINATED,
@@ -79,32 +36,40 @@ Pretokenizer::Pattern::Pattern(const char* pattern) {
   if (code == nullptr) {
     fail(ErrorKind::internal, "pre-tokenizer pattern {}: PCRE2 error {} at {}", pattern, error, offset);
   }
-  // Where PCRE2 has no JIT for the machine, it interprets the pattern.
-  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
+  compiled_to_machine_code = pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE) == 0;
+}
+
+int Pretokenizer::Pattern::match(std::string_view piece, size_t at, pcre2_match_data* match,
+                                 pcre2_match_context* context) const {
+  const auto* const bytes = reinterpret_cast<PCRE2_SPTR>(piece.data());
+  if (compiled_to_machine_code) {
+    const int found =
+        pcre2_jit_match(code.get(), bytes, piece.size(), at, PCRE2_NO_UTF_CHECK, match, context);
+    if (found != PCRE2_ERROR_JIT_STACKLIMIT) return found;
+  }
+  // The interpreter has no small stack to run out of.
+  return pcre2_match(code.get(), bytes, piece.size(), at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match, context);
 }
 
 void Pretokenizer::Pattern::cut(std::string_view text, const std::vector<size_t>& pieces,
                                 std::vector<size_t>& ends) const {
-  const std::unique_ptr<pcre2_match_data, Free> match(pcre2_match_data_create(1, nullptr));
+  const std::unique_ptr<pcre2_match_data, Free> found(pcre2_match_data_create(1, nullptr));
   const std::unique_ptr<pcre2_match_context, Free> context(pcre2_match_context_create(nullptr));
-  if (match == nullptr || context == nullptr) throw std::bad_alloc();
+  if (found == nullptr || context == nullptr) throw std::bad_alloc();
   // Every pattern is linear in the text; the limit would only cut off long runs of white space.
   pcre2_set_match_limit(context.get(), UINT32_MAX);
-  const size_t* const span = pcre2_get_ovector_pointer(match.get());
-  ends.clear();
+  const size_t* const span = pcre2_get_ovector_pointer(found.get());
   size_t begin = 0;
   for (const size_t end : pieces) {
     // A piece is matched as a text of its own, so that no lookahead sees past its end.
-    const auto* const piece = reinterpret_cast<PCRE2_SPTR>(text.data() + begin);
-    const size_t size = end - begin;
-    for (size_t at = 0; at < size;) {
-      const int found =
-          pcre2_match(code.get(), piece, size, at, PCRE2_NO_UTF_CHECK, match.get(), context.get());
-      if (found == PCRE2_ERROR_NOMATCH) {
+    const auto piece = text.substr(begin, end - begin);
+    for (size_t at = 0; at < piece.size();) {
+      const int outcome = match(piece, at, found.get(), context.get());
+      if (outcome == PCRE2_ERROR_NOMATCH) {
         ends.push_back(end);
         break;
       }
-      if (found < 0) fail(ErrorKind::internal, "splitting text into words: PCRE2 error {}", found);
+      if (outcome < 0) fail(ErrorKind::internal, "splitting text into words: PCRE2 error {}", outcome);
       if (span[0] > at) ends.push_back(begin + span[0]);
       ends.push_back(begin + span[1]);
       at = span[1];
@@ -113,17 +78,13 @@ void Pretokenizer::Pattern::cut(std::string_view text, const std::vector<size_t>
   }
 }
 
-Pretokenizer::Pretokenizer(std::string_view name) : rules_(nullptr) {
-  if (name.empty()) name = "default";
-  for (const auto& rules : kKnown) {
-    if (rules.name == name) rules_ = &rules;
-  }
+Pretokenizer::Pretokenizer(std::string_view name) : rules_(find_pretokenizer(name)) {
   if (rules_ == nullptr) {
     fail(ErrorKind::model, "tokenizer.ggml.pre is {}; the pre-tokenizers known here are {}", printable(name),
          known_pretokenizers());
   }
-  for (const char* pattern : rules_->patterns) {
-    if (pattern != nullptr) patterns_.emplace_back(pattern);
+  for (const CutRule& rule : rules_->rules) {
+    if (!rule.empty()) patterns_.emplace_back(rule.pattern);
   }
 }
 
@@ -135,15 +96,20 @@ void Pretokenizer::split(std::string_view text, std::vector<size_t>& ends) const
   ends.clear();
   if (text.empty()) return;
   std::vector<size_t> pieces{text.size()};
-  for (const Pattern& pattern : patterns_) {
-    pattern.cut(text, pieces, ends);
+  for (size_t i = 0; i < patterns_.size(); ++i) {
+    ends.clear();
+    if (const auto function = rules_->rules[i].function; function != nullptr) {
+      size_t begin = 0;
+      for (const size_t end : pieces) {
+        function(text.substr(begin, end - begin), begin, ends);
+        begin = end;
+      }
+    } else {
+      patterns_[i].cut(text, pieces, ends);
+    }
     std::swap(pieces, ends);
   }
   std::swap(pieces, ends);
-}
-
-bool Pretokenizer::ignores_merges() const {
-  return rules_->ignores_merges;
 }
 
 }  // namespace retro::text

@@ -1,4 +1,4 @@
-// Pre-tokenizers: how a byte-level BPE model cuts text into pieces that merges do not cross.
+// Pre-tokenizers: how a model that merges by rank cuts text into pieces that merges do not cross.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "text/pretokenizer_table.h"
+
 namespace retro::text {
 
-struct PretokenizerRules;
-
-/// The rules of `tokenizer.ggml.pre` by name: a chain of patterns, of which each cuts every piece of the one
-/// before into its matches and what lies between them.
+/// The rules of `tokenizer.ggml.pre` by name: a chain, of which each rule cuts every piece of the one before
+/// into its matches and what lies between them.
 class Pretokenizer {
  public:
   /// Throws Error(model) naming the known ones when `name` is not among them; an empty name is "default".
@@ -25,16 +25,13 @@ class Pretokenizer {
   /// Safe to call from several threads.
   void split(std::string_view text, std::vector<size_t>& ends) const;
 
-  /// Whether a piece that is a token's text becomes it without asking the merges.
-  bool ignores_merges() const;
+  /// Whether `trait` (kIgnoresMerges, …) is one of the rules'.
+  bool has(uint8_t trait) const { return (rules_->traits & trait) != 0; }
 
  private:
   struct Pattern;
   const PretokenizerRules* rules_;
-  std::vector<Pattern> patterns_;
+  std::vector<Pattern> patterns_;  // one a rule; of a function's, nothing is compiled
 };
-
-/// The known names, comma-separated.
-std::string known_pretokenizers();
 
 }  // namespace retro::text

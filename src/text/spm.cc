@@ -31,7 +31,7 @@ struct SentencePieceBpe::Workspace {
     int32_t characters;  // 0 once it is part of the symbol before it
   };
   struct Pair {
-    float score;
+    double score;  // or the rank, negated
     TokenId whole;
     int32_t left;
     int32_t right;
@@ -49,8 +49,12 @@ struct SentencePieceBpe::Workspace {
   }
 };
 
-SentencePieceBpe::SentencePieceBpe(const Vocabulary& vocabulary)
+SentencePieceBpe::SentencePieceBpe(const Vocabulary& vocabulary, const VocabularySource& source)
     : vocabulary_(vocabulary), joined_pairs_(kPairBits, false), whole_words_(vocabulary.size()) {
+  if (vocabulary.kind() == VocabularyKind::character_bpe) {
+    ranked_ = std::make_unique<const Ranked>(
+        Ranked{Pretokenizer(pretokenizer_name(source)), MergeTable(vocabulary, source.merges)});
+  }
   for (size_t i = 0; i < vocabulary.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
     if (!vocabulary.is_ordinary(id)) continue;
@@ -75,10 +79,15 @@ void SentencePieceBpe::encode(std::string_view text, bool space_prefix,
   Workspace work;
   work.escaped.reserve(text.size() + text.size() / 2 + 3);
   work.characters.reserve(text.size() + 2);
+  std::vector<size_t> pieces;  // where the pre-tokenizer's pieces end
+  if (ranked_ != nullptr) ranked_->pretokenizer.split(text, pieces);
+  auto piece_end = pieces.begin();
   std::vector<size_t> cuts;  // characters before which no merge reaches back
   char32_t left = 0;
   const auto put = [&](std::string_view bytes, char32_t character, size_t source) {
-    if (!work.characters.empty() && !joined_pairs_[pair_bit(left, character)]) {
+    const bool new_piece = piece_end != pieces.end() && source == *piece_end;
+    if (new_piece) ++piece_end;
+    if (new_piece || (!work.characters.empty() && !joined_pairs_[pair_bit(left, character)])) {
       cuts.push_back(work.characters.size());
     }
     work.characters.push_back({work.escaped.size(), source});
@@ -109,7 +118,7 @@ void SentencePieceBpe::encode_piece(size_t first, size_t last, Workspace& work,
                                     std::vector<TokenSpan>& tokens) const {
   const TokenId whole = vocabulary_.find_ordinary(work.text(first, last));
   const auto source = [&](size_t character) { return work.characters[character].source; };
-  if (whole != kNoToken && whole_words_.look_up(whole) == WholeWords::Note::whole) {
+  if (whole != kNoToken && is_whole(whole, work.text(first, last))) {
     tokens.push_back({whole, source(first), source(last)});
     return;
   }
@@ -126,6 +135,12 @@ void SentencePieceBpe::encode_piece(size_t first, size_t last, Workspace& work,
   if (whole != kNoToken) whole_words_.note(whole, one);
 }
 
+bool SentencePieceBpe::is_whole(TokenId whole, std::string_view text) const {
+  if (whole_words_.look_up(whole) == WholeWords::Note::whole) return true;
+  // A piece holds either line ends or none.
+  return text.front() == '\n' && ranked_ != nullptr && ranked_->pretokenizer.has(kWholeLineEnds);
+}
+
 void SentencePieceBpe::merge_piece(size_t first, size_t last, Workspace& work) const {
   using Pair = Workspace::Pair;
   auto& symbols = work.symbols;
@@ -133,14 +148,25 @@ void SentencePieceBpe::merge_piece(size_t first, size_t last, Workspace& work) c
   symbols.clear();
   pairs.clear();
   const auto count = static_cast<int32_t>(last - first);
-  for (int32_t i = 0; i < count; ++i) symbols.push_back({kNoToken, i - 1, i + 1 < count ? i + 1 : -1, 1});
+  for (int32_t i = 0; i < count; ++i) {
+    const size_t at = first + static_cast<size_t>(i);
+    const TokenId id = ranked_ == nullptr ? kNoToken : vocabulary_.find_ordinary(work.text(at, at + 1));
+    symbols.push_back({id, i - 1, i + 1 < count ? i + 1 : -1, 1});
+  }
   const auto worse = [](const Pair& a, const Pair& b) {
     return a.score != b.score ? a.score < b.score : a.left > b.left;
   };
   const auto consider = [&](int32_t left, int32_t right) {
     if (left < 0 || right < 0) return false;
-    const int32_t characters =
-        symbols[static_cast<size_t>(left)].characters + symbols[static_cast<size_t>(right)].characters;
+    const auto& a = symbols[static_cast<size_t>(left)];
+    const auto& b = symbols[static_cast<size_t>(right)];
+    const int32_t characters = a.characters + b.characters;
+    if (ranked_ != nullptr) {
+      const auto* const merge = ranked_->merges.find(a.id, b.id);
+      if (merge == nullptr) return false;
+      pairs.push_back({-static_cast<double>(merge->rank), merge->whole, left, right, characters});
+      return true;
+    }
     const size_t begin = first + static_cast<size_t>(left);
     const TokenId whole =
         vocabulary_.find_ordinary(work.text(begin, begin + static_cast<size_t>(characters)));

@@ -60,7 +60,7 @@ Tokenizer::Tokenizer(const VocabularySource& source)
   if (vocabulary_->kind() == VocabularyKind::byte_level_bpe) {
     bpe_ = std::make_unique<const ByteLevelBpe>(*vocabulary_, source);
   } else {
-    spm_ = std::make_unique<const SentencePieceBpe>(*vocabulary_);
+    spm_ = std::make_unique<const SentencePieceBpe>(*vocabulary_, source);
   }
 }
 

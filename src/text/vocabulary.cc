@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "text/byte_alphabet.h"
+#include "text/pretokenizer_table.h"
 #include "text/utf8.h"
 
 namespace retro::text {
@@ -38,14 +39,17 @@ constexpr std::string_view kFillInTheMiddle[] = {
     "<|suffix|>",     "<|fim_middle|>",  "<fim-middle>",    "<fim_middle>",    "<｜fim▁end｜>",
     "<MID>",          "▁<MID>",          "<|code_middle|>", "<|middle|>"};
 
-VocabularyKind kind_of(std::string_view model) {
-  if (model == "gpt2") return VocabularyKind::byte_level_bpe;
-  if (model == "llama") return VocabularyKind::sentencepiece;
+VocabularyKind kind_of(const VocabularySource& source) {
+  if (source.model == "llama") return VocabularyKind::sentencepiece;
+  if (source.model == "gpt2" || source.model == "gemma4") {
+    const auto* const rules = find_pretokenizer(pretokenizer_name(source));
+    const bool characters = rules != nullptr && (rules->traits & kMarksSpaces) != 0;
+    return characters ? VocabularyKind::character_bpe : VocabularyKind::byte_level_bpe;
+  }
   fail(ErrorKind::model,
-       "tokenizer.ggml.model is {}; this program reads 'gpt2' (byte-level BPE) and 'llama' "
-       "(SentencePiece-style "
-       "BPE)",
-       printable(model));
+       "tokenizer.ggml.model is {}; this program reads 'gpt2' and 'gemma4' (BPE by rank) and 'llama' "
+       "(SentencePiece-style BPE), no WordPiece ('bert'), Unigram ('t5'), RWKV, PLaMo or other vocabularies",
+       printable(source.model));
 }
 
 void check_length(std::string_view key, size_t length, size_t tokens) {
@@ -81,7 +85,11 @@ void append_with_spaces(std::string& out, std::string_view text) {
 
 }  // namespace
 
-Vocabulary::Vocabulary(const VocabularySource& source) : kind_(kind_of(source.model)), texts_(source.tokens) {
+std::string_view pretokenizer_name(const VocabularySource& source) {
+  return source.model == "gemma4" ? "gemma4" : source.pre;
+}
+
+Vocabulary::Vocabulary(const VocabularySource& source) : kind_(kind_of(source)), texts_(source.tokens) {
   if (size() == 0) fail(ErrorKind::model, "tokenizer.ggml.tokens is empty; a model needs at least one token");
   if (kind_ == VocabularyKind::sentencepiece && source.scores.empty()) {
     fail(ErrorKind::model, "tokenizer.ggml.scores is missing; a 'llama' vocabulary merges by score");
@@ -111,7 +119,7 @@ void Vocabulary::read_types(const VocabularySource& source) {
     }
     types_[id] = static_cast<TokenType>(type);
   }
-  if (!source.types.empty() || kind_ != VocabularyKind::sentencepiece) return;
+  if (!source.types.empty() || kind_ == VocabularyKind::byte_level_bpe) return;
   for (size_t id = 0; id < size(); ++id) {
     if (named_byte(text(static_cast<TokenId>(id)))) types_[id] = TokenType::byte;
   }
@@ -147,7 +155,10 @@ void Vocabulary::read_ids(const VocabularySource& source) {
     eog_[static_cast<size_t>(*read("eog_token_ids", id, {}))] = true;
   }
 
-  add_bos_ = source.add_bos.value_or(bos_ && (sentencepiece || source.pre == "llama-bpe"));
+  const auto* const rules = sentencepiece ? nullptr : find_pretokenizer(pretokenizer_name(source));
+  const uint8_t traits = rules == nullptr ? uint8_t{0} : rules->traits;
+  add_bos_ = source.add_bos.value_or(bos_ && (sentencepiece || (traits & kBegins) != 0));
+  if (bos_ && (traits & kAlwaysBegins) != 0) add_bos_ = true;
   add_eos_ = source.add_eos.value_or(false);
   add_space_prefix_ = sentencepiece && source.add_space_prefix.value_or(true);
   if (add_bos_ && !bos_) {
@@ -201,7 +212,7 @@ void Vocabulary::read_bytes() {
       spelled.assign(1, static_cast<char>(*byte));
     } else if (is_control(id) || type(id) == TokenType::user_defined) {
       spelled = spelling;
-    } else if (kind_ == VocabularyKind::sentencepiece) {
+    } else if (kind_ != VocabularyKind::byte_level_bpe) {
       spelled.clear();
       append_with_spaces(spelled, spelling);
     } else {
@@ -225,7 +236,7 @@ void Vocabulary::read_byte_tokens() {
     byte_tokens_[byte] = id;
     missing += id == kNoToken ? 1 : 0;
   }
-  if (kind_ == VocabularyKind::sentencepiece && missing > 0 && !unk_) {
+  if (kind_ != VocabularyKind::byte_level_bpe && missing > 0 && !unk_) {
     fail(ErrorKind::model,
          "the vocabulary lacks {} of the 256 byte tokens <0x00> to <0xFF> and has no unknown token; text "
          "outside "

@@ -15,12 +15,12 @@ namespace retro::text {
 /// What a GGUF file says about its vocabulary, under the keys `tokenizer.ggml.*`. The views must outlive the
 /// construction of a Vocabulary or Tokenizer, which copy what they keep.
 struct VocabularySource {
-  std::string_view model;                ///< "gpt2" (byte-level BPE) or "llama" (SentencePiece-style BPE)
+  std::string_view model;                ///< "gpt2", "gemma4" (merges by rank) or "llama" (merges by score)
   std::string_view pre;                  ///< the pre-tokenizer of a "gpt2" model; empty means "default"
   std::vector<std::string_view> tokens;  ///< texts by id
   std::vector<float> scores;             ///< one a token; needed by "llama"
   std::vector<int32_t> types;            ///< one a token, or none: all are normal
-  std::vector<std::string_view> merges;  ///< "left right", best first; needed by "gpt2"
+  std::vector<std::string_view> merges;  ///< "left right", best first; needed by "gpt2" and "gemma4"
   std::optional<uint32_t> bos;           ///< bos_token_id; "llama" defaults to 1 if that is a control token
   std::optional<uint32_t> eos;           ///< eos_token_id; "llama" defaults to 2 likewise
   std::optional<uint32_t> eot;           ///< eot_token_id: ends a turn
@@ -28,7 +28,7 @@ struct VocabularySource {
   std::optional<uint32_t> unk;           ///< unknown_token_id; "llama" defaults to 0 likewise
   std::optional<uint32_t> pad;           ///< padding_token_id
   std::vector<uint32_t> more_eog;        ///< further ids that end an answer
-  std::optional<bool> add_bos;  ///< add_bos_token; "llama" and pre-tokenizer "llama-bpe" default to true
+  std::optional<bool> add_bos;  ///< add_bos_token; "llama" and pre-tokenizers that begin default to true
   std::optional<bool> add_eos;  ///< add_eos_token
   std::optional<bool> add_space_prefix;  ///< add_space_prefix; "llama" defaults to true
 };
@@ -44,7 +44,14 @@ enum class TokenType : uint8_t {
   byte = 6,
 };
 
-enum class VocabularyKind : uint8_t { byte_level_bpe, sentencepiece };
+enum class VocabularyKind : uint8_t {
+  byte_level_bpe,  ///< merges by rank; each byte is written as a character
+  character_bpe,   ///< merges by rank; characters, U+2581 for a space, bytes as tokens <0x00> to <0xFF>
+  sentencepiece,   ///< the same, merged by score
+};
+
+/// The name of the pre-tokenizer that `source` asks for.
+std::string_view pretokenizer_name(const VocabularySource& source);
 
 /// A checked vocabulary. Tokens whose text is a well-known turn end ("<|im_end|>") are control tokens
 /// whatever the file says, so that a message that contains the characters cannot end its own turn.
@@ -73,8 +80,8 @@ class Vocabulary {
   bool is_control(TokenId id) const {
     return type(id) == TokenType::control || type(id) == TokenType::unknown;
   }
-  /// The token of one byte: "<0x0A>" in a SentencePiece vocabulary, the character that stands for the byte in
-  /// a byte-level one. kNoToken when the vocabulary lacks it.
+  /// The token of one byte: The character that stands for it in a byte-level vocabulary, "<0x0A>" in others.
+  /// kNoToken when the vocabulary lacks it.
   TokenId byte_token(uint8_t byte) const { return byte_tokens_[byte]; }
 
   std::optional<TokenId> bos() const { return bos_; }

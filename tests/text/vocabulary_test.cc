@@ -79,8 +79,8 @@ TEST(Vocabulary, NamesWhatIsWrongWithIt) {
   };
   expect(byte_level([](auto& toy) { toy.source.model = "bert"; }), {"model", "'bert'", "'gpt2'", "'llama'"});
   expect(byte_level([](auto& toy) { toy.source.tokens.clear(); }), {"tokens", "empty"});
-  expect(byte_level([](auto& toy) { toy.source.pre = "tekken"; }),
-         {"pre", "'tekken'", "default, gpt-2, smollm, llama-bpe, qwen2"});
+  expect(byte_level([](auto& toy) { toy.source.pre = "whitespace"; }),
+         {"pre", "'whitespace'", "default, gpt-2", "llama-bpe", "qwen2"});
   expect(byte_level([](auto& toy) { toy.source.merges.clear(); }), {"merges", "missing"});
   expect(byte_level([](auto& toy) { toy.source.merges.push_back("ab c"); }), {"merge 1", "'ab c'", "'abc'"});
   expect(byte_level([](auto& toy) { toy.source.merges.push_back("xy z"); }), {"merge 1", "'xy z'", "'xy'"});

@@ -1,8 +1,8 @@
 """What Python's jinja2 makes of chat templates, in the settings in which transformers renders them.
 
 Each `templates/*.jinja` of a llama.cpp `models` folder, and each given GGUF file's own template, over the conversations
-of tests/data/conversations.json. Stored are the SHA-256 of the template and, for each conversation, the SHA-256 and
-length in bytes of the UTF-8 result, or the error's text.
+of tests/data/conversations.json. Stored are the SHA-256 of the template and, for each conversation, the first 16 digits
+of the SHA-256 and the length in bytes of the UTF-8 result, or the error's text.
 """
 import argparse
 import datetime
@@ -55,7 +55,7 @@ def make_environment():
 
 
 def render(environment, source, conversation):
-    """{sha256, length}, or {error} with the exception's type and text."""
+    """[digits of sha256, length], or {error} with the exception's type and text."""
     try:
         text = environment.from_string(source).render(
             messages=conversation["messages"], tools=conversation.get("tools"), documents=None,
@@ -63,7 +63,7 @@ def render(environment, source, conversation):
     except Exception as error:  # a template may fail in any way Python knows
         return {"error": f"{type(error).__name__}: {error}"}
     encoded = text.encode()
-    return {"sha256": hashlib.sha256(encoded).hexdigest(), "length": len(encoded)}
+    return [hashlib.sha256(encoded).hexdigest()[:16], len(encoded)]
 
 
 def read_templates(models_dir, files):
