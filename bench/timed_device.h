@@ -36,6 +36,15 @@ class TimedDevice final : public device::Device {
   void sgd(const device::SgdArgs& args) override {
     timed(kOptimizer, [&] { device_->sgd(args); });
   }
+  void adamw8(const device::AdamW8Args& args) override {
+    timed(kOptimizer, [&] { device_->adamw8(args); });
+  }
+  void gefen(const device::GefenArgs& args) override {
+    timed(kOptimizer, [&] { device_->gefen(args); });
+  }
+  void combine(const device::CombineArgs& args) override {
+    timed(kOptimizer, [&] { device_->combine(args); });
+  }
 
   void clear() { seconds_.fill(0); }
   /// Name and seconds since clear(), the longest first.

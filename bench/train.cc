@@ -18,9 +18,9 @@ namespace retro::bench {
 std::vector<std::pair<std::string, double>> TimedDevice::times() const {
   // In the order of the variant OpArgs.
   static constexpr std::array kNames = {
-      "embed",    "rms_norm",  "rms_norm_back",  "linear",       "linear_back", "rope",
-      "kv_store", "attention", "attention_back", "kv_load_grad", "gated",       "gated_back",
-      "add",      "split",     "copy",           "zero",         "head",        "optimizer"};
+      "embed",    "rms_norm",  "rms_norm_back",  "linear",       "linear_back", "weight_grad", "rope",
+      "kv_store", "attention", "attention_back", "kv_load_grad", "gated",       "gated_back",  "add",
+      "split",    "copy",      "zero",           "head",         "optimizer"};
   static_assert(kNames.size() == kOptimizer + 1);
   std::vector<std::pair<std::string, double>> times;
   for (size_t i = 0; i < kNames.size(); ++i) {
@@ -105,7 +105,7 @@ nlohmann::ordered_json run_train(const TrainBench& o) {
   engine::EnginePlan plan = engine::plan_engine(model, &adapter.layout, options);
   const nlohmann::ordered_json parts = bytes_by_part(plan);
   engine::Engine engine(device, &adapter, std::move(plan));
-  engine::Optimizer optimizer(device, {}, adapter.layout.size());
+  engine::Optimizer optimizer(device, {}, engine::parameters_of(adapter.layout));
 
   const auto count = static_cast<size_t>(o.ctx);
   std::vector<int32_t> tokens(count), targets(count - 1);
@@ -128,7 +128,7 @@ nlohmann::ordered_json run_train(const TrainBench& o) {
     const double start = wall_seconds();
     engine.clear_gradient();
     engine.accumulate({&sequence, 1});
-    optimizer.step(adapter.layout, adapter.weights, engine.gradient(), 1e-5);
+    optimizer.step(adapter.weights, engine.gradient(), 1e-5);
     engine.refresh_adapter();
     const double elapsed = wall_seconds() - start;
     const double peak = 0.5 * (before + fma_peak_of(o.threads, 0.05));

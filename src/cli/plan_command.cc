@@ -80,9 +80,8 @@ int run_plan(const PlanArguments& arguments) {
   const int64_t program_bytes = run::program_bytes();
   const model::AdapterLayout layout = run::adapter_layout(document, context);
   const auto plan = engine::plan_engine(context.model, &layout, run::engine_options(document, workload));
-  const run::MemoryPlan memory =
-      run::plan_memory(context, plan, &layout, run::optimizer_options(document).kind,
-                       document.training.threads, program_bytes);
+  const run::MemoryPlan memory = run::plan_memory(context, plan, &layout, run::optimizer_options(document),
+                                                  document.training.threads, program_bytes);
   reporter.clear();
 
   nlohmann::ordered_json json;

@@ -150,6 +150,14 @@ struct LinearBackArgs {
   float* dbt = nullptr;
 };
 
+/// dw [cols of dy, cols of x] += dyᵀ·x, the gradient of a trained weight. Sums over rows run in the order of
+/// the rows.
+struct WeightGradArgs {
+  Matrix dy;
+  Matrix x;
+  float* dw = nullptr;
+};
+
 enum class RopeStyle {
   interleaved,  // pairs (2i, 2i+1): llama files
   half,         // pairs (i, i + dims/2): NeoX, gemma
@@ -281,8 +289,9 @@ struct HeadArgs {
   int32_t chunk_rows = 1;
 };
 
-using OpArgs = std::variant<EmbedArgs, RmsNormArgs, RmsNormBackArgs, LinearArgs, LinearBackArgs, RopeArgs,
-                            KvStoreArgs, AttentionArgs, AttentionBackArgs, KvLoadGradArgs, GatedArgs,
-                            GatedBackArgs, AddArgs, SplitArgs, CopyArgs, ZeroArgs, HeadArgs>;
+using OpArgs =
+    std::variant<EmbedArgs, RmsNormArgs, RmsNormBackArgs, LinearArgs, LinearBackArgs, WeightGradArgs,
+                 RopeArgs, KvStoreArgs, AttentionArgs, AttentionBackArgs, KvLoadGradArgs, GatedArgs,
+                 GatedBackArgs, AddArgs, SplitArgs, CopyArgs, ZeroArgs, HeadArgs>;
 
 }  // namespace retro::device

@@ -1,73 +1,90 @@
 #include "engine/optimizer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
+#include "engine/update_rule.h"
 
 namespace retro::engine {
 
-int64_t optimizer_bytes(OptimizerKind kind, int64_t size) {
-  return kind == OptimizerKind::adamw ? 2 * size * int64_t{sizeof(float)} : 0;
+namespace {
+
+const UpdateRow& row_of(OptimizerKind kind) {
+  constexpr std::array<const UpdateRow*, 5> kRows = {&kAdamW, &kSgd, &kMuon, &kGefen, &kAdamW8bit};
+  const auto at =
+      std::find_if(kRows.begin(), kRows.end(), [&](const UpdateRow* row) { return row->kind == kind; });
+  RETRO_CHECK(at != kRows.end());
+  return **at;
 }
 
-Optimizer::Optimizer(device::Device& device, const OptimizerOptions& options, int64_t size)
-    : device_(device), options_(options) {
-  if (options.kind == OptimizerKind::adamw) {
-    m_.assign(static_cast<size_t>(size), 0.0F);
-    v_.assign(static_cast<size_t>(size), 0.0F);
-  }
+}  // namespace
+
+int64_t elements(const std::vector<Parameter>& parameters) {
+  return std::accumulate(parameters.begin(), parameters.end(), int64_t{0},
+                         [](int64_t sum, const Parameter& p) { return sum + p.size(); });
 }
 
-double Optimizer::step(const model::AdapterLayout& layout, std::span<float> weights,
-                       std::span<const float> gradient, double lr) {
+int64_t blocks(const std::vector<Parameter>& parameters, int64_t block) {
+  return std::accumulate(
+      parameters.begin(), parameters.end(), int64_t{0},
+      [&](int64_t sum, const Parameter& p) { return sum + (p.size() + block - 1) / block; });
+}
+
+OptimizerBytes optimizer_bytes(const OptimizerOptions& options, const std::vector<Parameter>& parameters) {
+  return row_of(options.kind).bytes(options, parameters);
+}
+
+Optimizer::Optimizer(device::Device& device, const OptimizerOptions& options,
+                     std::vector<Parameter> parameters)
+    : device_(device),
+      options_(options),
+      parameters_(std::move(parameters)),
+      rule_(row_of(options.kind).make(device, options, parameters_)) {}
+
+Optimizer::~Optimizer() = default;
+
+double Optimizer::step(std::span<float> weights, std::span<const float> gradient, double lr) {
   double sum = 0;
-  for (const model::LoraTarget& target : layout.targets) {
-    const auto part = [&](int64_t offset, int64_t count, const char* factor) {
-      const double squares =
-          device_.sum_of_squares(gradient.subspan(static_cast<size_t>(offset), static_cast<size_t>(count)));
-      if (!std::isfinite(squares)) {
-        fail(ErrorKind::data,
-             "the gradient of {}.{} is not finite; lower training.lr, or set training.max_grad_norm = 1.0; "
-             "where "
-             "training.checkpoint_dtype is \"f16\", take \"bf16\" (f16 ends at 65504, which gemma3 exceeds)",
-             target.name, factor);
-      }
-      sum += squares;
-    };
-    part(target.a_offset, target.rank * target.in, "lora_a");
-    part(target.bt_offset, target.rank * target.out, "lora_b");
+  for (const Parameter& parameter : parameters_) {
+    const double squares = device_.sum_of_squares(part(gradient, parameter.offset, parameter.size()));
+    if (!std::isfinite(squares)) {
+      fail(ErrorKind::data,
+           "the gradient of {} is not finite; lower training.lr, or set training.max_grad_norm = 1.0; where "
+           "training.checkpoint_dtype is \"f16\", take \"bf16\" (f16 ends at 65504, which gemma3 exceeds)",
+           parameter.name);
+    }
+    sum += squares;
   }
   const double norm = std::sqrt(sum);
   const bool clip = options_.max_grad_norm > 0 && norm > options_.max_grad_norm;
   const auto scale = static_cast<float>(clip ? options_.max_grad_norm / norm : 1.0);
-  ++steps_;
-  if (options_.kind == OptimizerKind::adamw) {
-    device_.adamw({weights, gradient, m_, v_, static_cast<float>(lr), options_.beta1, options_.beta2,
-                   options_.eps, options_.weight_decay, scale, steps_});
-  } else {
-    device_.sgd({weights, gradient, static_cast<float>(lr), options_.weight_decay, scale});
-  }
+  rule_->update({weights, gradient, lr, scale, ++steps_});
   return norm;
 }
 
 std::vector<std::pair<std::string, std::span<const float>>> Optimizer::state() const {
-  if (options_.kind == OptimizerKind::sgd) return {};
-  return {{"adamw.m", m_}, {"adamw.v", v_}};
+  std::vector<std::pair<std::string, std::span<const float>>> buffers;
+  for (const auto& [name, values] : rule_->state()) buffers.emplace_back(name, values);
+  return buffers;
 }
 
 void Optimizer::restore(int64_t steps, std::span<const std::pair<std::string, std::vector<float>>> state) {
-  const auto take = [&](const char* name, std::vector<float>& into) {
-    const auto at =
-        std::find_if(state.begin(), state.end(), [&](const auto& entry) { return entry.first == name; });
-    if (at == state.end() || at->second.size() != into.size()) {
-      fail(ErrorKind::data, "the checkpoint's '{}' does not fit this run's adapter", name);
-    }
-    into = at->second;
+  const StateBuffers buffers = rule_->state();
+  const auto find = [&](const std::string& name) {
+    return std::find_if(state.begin(), state.end(), [&](const auto& entry) { return entry.first == name; });
   };
-  if (options_.kind == OptimizerKind::adamw) {
-    take("adamw.m", m_);
-    take("adamw.v", v_);
+  for (const auto& [name, values] : buffers) {
+    const auto at = find(name);
+    if (at == state.end() || at->second.size() != values.size()) {
+      fail(ErrorKind::data, "the checkpoint's '{}' does not fit what this run trains", name);
+    }
+  }
+  for (const auto& [name, values] : buffers) {
+    const auto& saved = find(name)->second;
+    std::copy(saved.begin(), saved.end(), values.begin());
   }
   steps_ = steps;
 }

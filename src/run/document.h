@@ -18,7 +18,8 @@ enum class Algorithm { sft };
 enum class DeviceChoice { automatic, cpu };
 enum class OutputKind { adapter };
 enum class Trainable { lora };
-enum class OptimizerKind { adamw, sgd };
+enum class OptimizerKind { adamw, sgd, muon, gefen, adamw8bit };
+enum class GefenVariant { shared_v, quantized_m };
 enum class Schedule { constant, linear, cosine };
 enum class AdapterType { f16, f32 };
 enum class CacheType { f16, f32 };
@@ -82,8 +83,27 @@ struct TrainingSection {
   int64_t step_tokens() const { return micro_batch * gradient_accumulation; }
 };
 
-/// `[optimizer.adamw]`.
+/// `[optimizer.adamw]`, which adamw8bit reads too.
 struct OptimizerSection {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+};
+
+/// `[optimizer.muon]`.
+struct MuonSection {
+  double momentum = 0.95;
+  bool nesterov = true;
+  int64_t ns_steps = 5;
+  double ns_epsilon = 1e-7;
+  double fallback_learning_rate = 1e-3;  ///< of AdamW, for what is no hidden 2-D base weight
+};
+
+/// `[optimizer.gefen]`.
+struct GefenSection {
+  GefenVariant variant = GefenVariant::shared_v;
+  int64_t block_size = 1024;  ///< a power of two
+  int64_t min_numel = 4096;   ///< smaller tensors have AdamW's moments
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
@@ -134,6 +154,8 @@ struct Document {
   LoraSection lora;
   TrainingSection training;
   OptimizerSection optimizer;
+  MuonSection muon;
+  GefenSection gefen;
   std::optional<EvaluationSection> evaluation;
   std::optional<CheckpointSection> checkpoint;
   MetricsSection metrics;

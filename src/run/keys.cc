@@ -74,6 +74,7 @@ constexpr double kMany = 1e12;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Bounds kNotNegative{.low = 0};
 constexpr Bounds kBelowOne{.low = 0, .high = 0.9999999};  // 1 - 1e-8 is 1 as an f32
+constexpr Bounds kEpsilon{.low = 1e-30, .high = 1};
 constexpr Bounds kCount{.low = 1, .high = kMany};
 // A longer context than any model has; keeps every product of sizes far from overflow.
 constexpr double kLongestContext = 1 << 24;
@@ -94,6 +95,8 @@ std::vector<Key> make_keys() {
   using L = LoraSection;
   using T = TrainingSection;
   using O = OptimizerSection;
+  using U = MuonSection;
+  using G = GefenSection;
   using E = EvaluationSection;
   using C = CheckpointSection;
   using S = SftSection;
@@ -143,8 +146,7 @@ std::vector<Key> make_keys() {
        put<&D::training, &T::optimizer>,
        "\"adamw\"",
        {},
-       {"adamw", "sgd"},
-       {"muon", "gefen", "adamw8bit"}},
+       {"adamw", "sgd", "muon", "gefen", "adamw8bit"}},
       {"training", "lr", real, put<&D::training, &T::lr>, "1e-4", {.low = 0, .high = 1e30, .low_open = true}},
       {"training",
        "lr_scheduler",
@@ -227,7 +229,39 @@ std::vector<Key> make_keys() {
 
       {"optimizer.adamw", "beta1", real, put<&D::optimizer, &O::beta1>, "0.9", kBelowOne},
       {"optimizer.adamw", "beta2", real, put<&D::optimizer, &O::beta2>, "0.999", kBelowOne},
-      {"optimizer.adamw", "eps", real, put<&D::optimizer, &O::eps>, "1e-8", {.low = 1e-30, .high = 1}},
+      {"optimizer.adamw", "eps", real, put<&D::optimizer, &O::eps>, "1e-8", kEpsilon},
+
+      {"optimizer.muon", "momentum", real, put<&D::muon, &U::momentum>, "0.95", kBelowOne},
+      {"optimizer.muon", "nesterov", boolean, put<&D::muon, &U::nesterov>},
+      {"optimizer.muon", "ns_steps", integer, put<&D::muon, &U::ns_steps>, "5", {.low = 1, .high = 32}},
+      {"optimizer.muon", "ns_epsilon", real, put<&D::muon, &U::ns_epsilon>, "1e-7", kEpsilon},
+      {"optimizer.muon",
+       "fallback_learning_rate",
+       real,
+       put<&D::muon, &U::fallback_learning_rate>,
+       "1e-3",
+       {.low = 0, .high = 1e30, .low_open = true}},
+
+      {"optimizer.gefen",
+       "variant",
+       choice,
+       put<&D::gefen, &G::variant>,
+       "\"shared_v\"",
+       {},
+       {"shared_v", "quantized_m"}},
+      {"optimizer.gefen",
+       "block_size",
+       integer,
+       put<&D::gefen, &G::block_size>,
+       "1024",
+       {.low = 4, .high = 1 << 20}},
+      {"optimizer.gefen", "min_numel", integer, put<&D::gefen, &G::min_numel>, "4096", kCount},
+      {"optimizer.gefen", "beta1", real, put<&D::gefen, &G::beta1>, "0.9", kBelowOne},
+      {"optimizer.gefen", "beta2", real, put<&D::gefen, &G::beta2>, "0.999", kBelowOne},
+      {"optimizer.gefen", "eps", real, put<&D::gefen, &G::eps>, "1e-8", kEpsilon},
+      {"optimizer.gefen", "codebook", choice, discard, "\"uniform\"", {}, {"uniform"}},
+      {"optimizer.gefen", "codebook_levels", integer, discard, "256", {.low = 256, .high = 256}},
+      {"optimizer.gefen", "partition", choice, discard, "\"fixed\"", {}, {"fixed"}},
 
       {"evaluation", "data", path, put<&D::evaluation, &E::data>, "\"heldout.jsonl\""},
       {"evaluation", "every_iterations", integer, put<&D::evaluation, &E::every_iterations>, "1", kCount},
@@ -314,8 +348,6 @@ const std::vector<Key>& keys() {
 const std::vector<Section>& sections() {
   constexpr std::string_view kOtherAlgorithm =
       "goes with another algorithm; this is an sft run, whose section is [sft]. Remove it";
-  constexpr std::string_view kOtherOptimizer =
-      "is the table of an optimizer that this build does not have yet; it has adamw and sgd. Remove it";
   static const std::vector<Section> table = {
       {"run"},
       {"model"},
@@ -323,9 +355,9 @@ const std::vector<Section>& sections() {
       {"lora"},
       {"training"},
       {"optimizer.adamw"},
-      {"optimizer.muon", kOtherOptimizer},
-      {"optimizer.gefen", kOtherOptimizer},
-      {"optimizer.adamw8bit", kOtherOptimizer},
+      {"optimizer.muon"},
+      {"optimizer.gefen"},
+      {"optimizer.adamw8bit", "is no table: adamw8bit reads [optimizer.adamw]. Rename it"},
       {"evaluation"},
       {"checkpoint"},
       {"metrics"},

@@ -178,7 +178,7 @@ std::vector<LeverSetting> lever_settings(const Document& document, const ModelCo
     Document changed = document;
     apply(changed, setting);
     const auto plan = engine::plan_engine(context.model, &layout, engine_options(changed, workload));
-    setting.bytes = plan_memory(context, plan, &layout, optimizer_options(document).kind,
+    setting.bytes = plan_memory(context, plan, &layout, optimizer_options(document),
                                 document.training.threads, program_bytes)
                         .total();
     setting.relative_time = work(setting, workload, share) / own;

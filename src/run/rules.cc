@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "run/toml_file.h"
@@ -28,6 +29,7 @@ class Rules {
     derive_step(document_, faults_);
     if (!given("training.seed")) document_.training.seed = document_.lora.seed;
     check_levers();
+    check_optimizer();
     check_evaluation_and_checkpoints();
     check_gpu_keys();
     derive_threads();
@@ -59,6 +61,7 @@ class Rules {
   void check_required();
   void check_lora();
   void check_levers();
+  void check_optimizer();
   void check_evaluation_and_checkpoints();
   void check_gpu_keys();
   void check_paths();
@@ -122,12 +125,41 @@ void Rules::check_levers() {
       refuse(key, "is read only with chunked_cross_entropy = true. Set that, or remove it");
     }
   }
-  if (training.optimizer != OptimizerKind::adamw && !faults_.broken("training.optimizer") &&
-      given("optimizer.adamw")) {
-    faults_.add(at("optimizer.adamw"),
-                "[optimizer.adamw] is the table of an optimizer that is not chosen (optimizer = \"sgd\"). "
-                "Remove it, or "
-                "set optimizer = \"adamw\"");
+}
+
+void Rules::check_optimizer() {
+  if (faults_.broken("training.optimizer")) return;
+  struct Table {
+    std::string_view section;
+    std::vector<OptimizerKind> read_by;
+    std::string_view choice;
+  };
+  const std::array<Table, 3> tables = {
+      {{"optimizer.adamw", {OptimizerKind::adamw, OptimizerKind::adamw8bit}, "adamw"},
+       {"optimizer.muon", {OptimizerKind::muon}, "muon"},
+       {"optimizer.gefen", {OptimizerKind::gefen}, "gefen"}}};
+  constexpr std::array kNames = {"adamw", "sgd", "muon", "gefen", "adamw8bit"};
+  const OptimizerKind chosen = document_.training.optimizer;
+  const char* name = kNames.at(static_cast<size_t>(chosen));
+  for (const Table& table : tables) {
+    if (!given(table.section)) continue;
+    if (std::find(table.read_by.begin(), table.read_by.end(), chosen) != table.read_by.end()) continue;
+    faults_.add(at(table.section),
+                fmt::format("[{}] is the table of an optimizer that is not chosen (optimizer = \"{}\"). "
+                            "Remove it, or set optimizer = \"{}\"",
+                            table.section, name, table.choice));
+  }
+  const int64_t block = document_.gefen.block_size;
+  if (!faults_.broken("optimizer.gefen.block_size") && (block & (block - 1)) != 0) {
+    faults_.add(at("optimizer.gefen.block_size"),
+                fmt::format("[optimizer.gefen].block_size = {}: must be a power of two, as 1024", block));
+  }
+  const bool wants_f32 = chosen == OptimizerKind::muon || chosen == OptimizerKind::gefen;
+  if (wants_f32 && document_.lora.dtype == AdapterType::f16 && !document_.lora.init_adapter) {
+    document_.warnings.push_back(
+        fmt::format("optimizer = \"{}\" is meant for f32 weights, and the adapter computes in f16; "
+                    "set [lora].dtype = \"f32\"",
+                    name));
   }
 }
 

@@ -51,11 +51,36 @@ engine::EngineOptions engine_options(const Document& document, const Workload& w
 
 engine::OptimizerOptions optimizer_options(const Document& document) {
   engine::OptimizerOptions options;
-  options.kind = document.training.optimizer == OptimizerKind::adamw ? engine::OptimizerKind::adamw
-                                                                     : engine::OptimizerKind::sgd;
-  options.beta1 = static_cast<float>(document.optimizer.beta1);
-  options.beta2 = static_cast<float>(document.optimizer.beta2);
-  options.eps = static_cast<float>(document.optimizer.eps);
+  switch (document.training.optimizer) {
+    case OptimizerKind::adamw:
+      options.kind = engine::OptimizerKind::adamw;
+      break;
+    case OptimizerKind::sgd:
+      options.kind = engine::OptimizerKind::sgd;
+      break;
+    case OptimizerKind::muon:
+      options.kind = engine::OptimizerKind::muon;
+      break;
+    case OptimizerKind::gefen:
+      options.kind = engine::OptimizerKind::gefen;
+      break;
+    case OptimizerKind::adamw8bit:
+      options.kind = engine::OptimizerKind::adamw8bit;
+      break;
+  }
+  const bool gefen = document.training.optimizer == OptimizerKind::gefen;
+  options.beta1 = static_cast<float>(gefen ? document.gefen.beta1 : document.optimizer.beta1);
+  options.beta2 = static_cast<float>(gefen ? document.gefen.beta2 : document.optimizer.beta2);
+  options.eps = static_cast<float>(gefen ? document.gefen.eps : document.optimizer.eps);
+  options.lr = document.training.lr;
+  options.fallback_lr = document.muon.fallback_learning_rate;
+  options.momentum = static_cast<float>(document.muon.momentum);
+  options.nesterov = document.muon.nesterov;
+  options.ns_steps = static_cast<int32_t>(document.muon.ns_steps);
+  options.ns_epsilon = static_cast<float>(document.muon.ns_epsilon);
+  options.quantized_m = document.gefen.variant == GefenVariant::quantized_m;
+  options.block_size = document.gefen.block_size;
+  options.min_numel = document.gefen.min_numel;
   options.weight_decay = static_cast<float>(document.training.weight_decay);
   options.max_grad_norm = document.training.max_grad_norm;
   return options;
@@ -98,8 +123,8 @@ int64_t MemoryPlan::total() const {
 }
 
 MemoryPlan plan_memory(const ModelContext& context, const engine::EnginePlan& plan,
-                       const model::AdapterLayout* layout, engine::OptimizerKind optimizer, int threads,
-                       int64_t program_bytes) {
+                       const model::AdapterLayout* layout, const engine::OptimizerOptions& optimizer,
+                       int threads, int64_t program_bytes) {
   MemoryPlan memory;
   memory.parts.push_back(
       {"model, mapped from its file", static_cast<int64_t>(context.model.file().tensor_bytes())});
@@ -109,7 +134,9 @@ MemoryPlan plan_memory(const ModelContext& context, const engine::EnginePlan& pl
     memory.parts.push_back(
         {"adapter's file while it is checked", tensor::row_bytes(layout->dtype, layout->size())});
     if (plan.options.train) {
-      memory.parts.push_back({"optimizer state", engine::optimizer_bytes(optimizer, layout->size())});
+      const auto bytes = engine::optimizer_bytes(optimizer, engine::parameters_of(*layout));
+      memory.parts.push_back({"optimizer state", bytes.state});
+      if (bytes.scratch > 0) memory.parts.push_back({"optimizer scratch", bytes.scratch});
     }
   }
   memory.parts.insert(memory.parts.end(), plan.parts.begin(), plan.parts.end());

@@ -43,8 +43,8 @@ struct MemoryPlan {
 };
 
 MemoryPlan plan_memory(const ModelContext& context, const engine::EnginePlan& plan,
-                       const model::AdapterLayout* layout, engine::OptimizerKind optimizer, int threads,
-                       int64_t program_bytes);
+                       const model::AdapterLayout* layout, const engine::OptimizerOptions& optimizer,
+                       int threads, int64_t program_bytes);
 
 /// What the process holds now beside the mapped model; asked before adapter and engine are made.
 int64_t program_bytes();

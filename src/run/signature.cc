@@ -40,14 +40,37 @@ void add_lora(const LoraSection& lora, Fields& fields) {
   fields.emplace_back("lora.dtype", name(lora.dtype, std::array{"f16", "f32"}));
 }
 
-void add_training(const TrainingSection& training, const OptimizerSection& optimizer, Fields& fields) {
-  fields.emplace_back("training.trainable", name(training.trainable, std::array{"lora"}));
-  fields.emplace_back("training.optimizer", name(training.optimizer, std::array{"adamw", "sgd"}));
-  if (training.optimizer == OptimizerKind::adamw) {
-    fields.emplace_back("optimizer.adamw.beta1", number(optimizer.beta1));
-    fields.emplace_back("optimizer.adamw.beta2", number(optimizer.beta2));
-    fields.emplace_back("optimizer.adamw.eps", number(optimizer.eps));
+void add_optimizer(const Document& document, Fields& fields) {
+  const OptimizerKind kind = document.training.optimizer;
+  fields.emplace_back("training.optimizer",
+                      name(kind, std::array{"adamw", "sgd", "muon", "gefen", "adamw8bit"}));
+  const auto add = [&](const char* key, const std::string& value) {
+    fields.emplace_back(std::string("optimizer.") + key, value);
+  };
+  if (kind == OptimizerKind::adamw || kind == OptimizerKind::adamw8bit) {
+    add("adamw.beta1", number(document.optimizer.beta1));
+    add("adamw.beta2", number(document.optimizer.beta2));
+    add("adamw.eps", number(document.optimizer.eps));
+  } else if (kind == OptimizerKind::muon) {
+    add("muon.momentum", number(document.muon.momentum));
+    add("muon.nesterov", document.muon.nesterov ? "true" : "false");
+    add("muon.ns_steps", fmt::format("{}", document.muon.ns_steps));
+    add("muon.ns_epsilon", number(document.muon.ns_epsilon));
+    add("muon.fallback_learning_rate", number(document.muon.fallback_learning_rate));
+  } else if (kind == OptimizerKind::gefen) {
+    add("gefen.variant", name(document.gefen.variant, std::array{"shared_v", "quantized_m"}));
+    add("gefen.block_size", fmt::format("{}", document.gefen.block_size));
+    add("gefen.min_numel", fmt::format("{}", document.gefen.min_numel));
+    add("gefen.beta1", number(document.gefen.beta1));
+    add("gefen.beta2", number(document.gefen.beta2));
+    add("gefen.eps", number(document.gefen.eps));
   }
+}
+
+void add_training(const Document& document, Fields& fields) {
+  const TrainingSection& training = document.training;
+  fields.emplace_back("training.trainable", name(training.trainable, std::array{"lora"}));
+  add_optimizer(document, fields);
   fields.emplace_back("training.lr", number(training.lr));
   fields.emplace_back(kSchedule, name(training.lr_scheduler, std::array{"constant", "linear", "cosine"}));
   fields.emplace_back("training.warmup_steps", fmt::format("{}", training.warmup_steps));
@@ -105,7 +128,7 @@ Signature signature(const Document& document) {
   signature.fixed.emplace_back("run.algorithm", name(document.run.algorithm, std::array{"sft"}));
   signature.fixed.emplace_back("output.kind", name(document.output.kind, std::array{"adapter"}));
   add_lora(document.lora, signature.fixed);
-  add_training(document.training, document.optimizer, signature.fixed);
+  add_training(document, signature.fixed);
   add_sft(document.sft, signature.fixed);
   if (document.evaluation) add_evaluation(*document.evaluation, signature.fixed);
   const TrainingSection& training = document.training;

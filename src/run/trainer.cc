@@ -101,13 +101,14 @@ void Trainer::make_engine(const LoadedCheckpoint* checkpoint) {
   engine::EnginePlan plan =
       engine::plan_engine(context_.model, &layout, engine_options(document_, workload_));
   check_fits(document_, context_,
-             plan_memory(context_, plan, &layout, optimizer.kind, document_.training.threads, program),
-             workload_, program);
+             plan_memory(context_, plan, &layout, optimizer, document_.training.threads, program), workload_,
+             program);
   if (!given) adapter_ = model::make_adapter(std::move(layout), document_.lora.seed);
   state_.adapter = shape_of(adapter_.layout);
   device_ = device::make_cpu_device(document_.training.threads);
   engine_ = std::make_unique<engine::Engine>(*device_, &adapter_, std::move(plan));
-  optimizer_ = std::make_unique<engine::Optimizer>(*device_, optimizer, adapter_.layout.size());
+  optimizer_ =
+      std::make_unique<engine::Optimizer>(*device_, optimizer, engine::parameters_of(adapter_.layout));
 }
 
 void Trainer::check_output() const {
@@ -222,7 +223,7 @@ void Trainer::run_step(const algo::SftStep& step) {
   }
   const double lr = schedule_.rate(state_.step);
   try {
-    state_.last_gradient_norm = optimizer_->step(adapter_.layout, adapter_.weights, engine_->gradient(), lr);
+    state_.last_gradient_norm = optimizer_->step(adapter_.weights, engine_->gradient(), lr);
   } catch (const Error& error) {
     throw Error(error.kind(), fmt::format("{}: {}{}", at_step(), error.what(), last_checkpoint()));
   }

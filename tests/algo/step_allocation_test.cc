@@ -52,12 +52,12 @@ TEST_P(StepAllocation, IsNoneAfterTheFirst) {
   options.set_rows = 64;
   options.checkpoint_layers = GetParam().checkpoint_layers;
   engine::Engine engine(*device, &adapter, engine::plan_engine(model, &adapter.layout, options));
-  engine::Optimizer optimizer(*device, {}, adapter.layout.size());
+  engine::Optimizer optimizer(*device, {}, engine::parameters_of(adapter.layout));
   algo::SftBatch batch;
   const auto run_step = [&] {
     engine.clear_gradient();
     engine.accumulate(batch.build(step, records));
-    optimizer.step(adapter.layout, adapter.weights, engine.gradient(), 1e-4);
+    optimizer.step(adapter.weights, engine.gradient(), 1e-4);
     engine.refresh_adapter();
   };
   run_step();

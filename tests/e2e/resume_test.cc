@@ -26,6 +26,9 @@ struct Kind {
 const Kind kKinds[] = {
     {"adamw", "adamw", "mode = \"steps_and_best_eval\"\nevery_steps = 2\nkeep_last = 2\n", ""},
     {"sgd", "sgd", "mode = \"steps_and_best_eval\"\nevery_steps = 2\nkeep_last = 2\n", ""},
+    {"muon", "muon", "mode = \"steps\"\nevery_steps = 2\n", ""},
+    {"gefen", "gefen", "mode = \"steps\"\nevery_steps = 2\n", ""},
+    {"adamw8bit", "adamw8bit", "mode = \"steps\"\nevery_steps = 2\n", ""},
     {"best_alone", "adamw", "mode = \"best_eval\"\n", ""},
     // No evaluation gains so much: the run stops early.
     {"patience", "adamw", "mode = \"steps\"\nevery_steps = 2\n", "patience = 1\nmin_delta = 100.0\n"},

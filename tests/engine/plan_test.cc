@@ -139,6 +139,9 @@ class CountingDevice final : public device::Device {
   double sum_of_squares(std::span<const float>) override { return 0; }
   void adamw(const device::AdamWArgs&) override {}
   void sgd(const device::SgdArgs&) override {}
+  void adamw8(const device::AdamW8Args&) override {}
+  void gefen(const device::GefenArgs&) override {}
+  void combine(const device::CombineArgs&) override {}
 };
 
 TEST_P(ToyPlan, PartsSumToWhatIsAllocated) {

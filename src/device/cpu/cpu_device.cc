@@ -85,6 +85,9 @@ class CpuDevice final : public Device {
   double sum_of_squares(std::span<const float> values) override { return cpu::sum_of_squares(values, pool_); }
   void adamw(const AdamWArgs& args) override { cpu::adamw(args, pool_); }
   void sgd(const SgdArgs& args) override { cpu::sgd(args, pool_); }
+  void adamw8(const AdamW8Args& args) override { cpu::adamw8(args, pool_); }
+  void gefen(const GefenArgs& args) override { cpu::gefen(args, pool_); }
+  void combine(const CombineArgs& args) override { cpu::combine(args, pool_); }
 
  private:
   cpu::Workers workers() { return {pool_, scratch_, scratch_bytes_}; }
@@ -95,6 +98,9 @@ class CpuDevice final : public Device {
   void run_op(const LinearArgs& args, const PassArgs& pass) { cpu::linear(args, pass.rows, workspace_); }
   void run_op(const LinearBackArgs& args, const PassArgs& pass) {
     cpu::linear_back(args, pass.rows, workspace_);
+  }
+  void run_op(const WeightGradArgs& args, const PassArgs& pass) {
+    cpu::weight_grad(args, pass.rows, workspace_);
   }
   void run_op(const RopeArgs& args, const PassArgs& pass) { cpu::rope(args, pass, pool_); }
   void run_op(const KvStoreArgs& args, const PassArgs& pass) { cpu::kv_store(args, pass, pool_); }

@@ -44,5 +44,8 @@ void head(const HeadArgs& args, const PassArgs& pass, Workspace& workspace) noex
 double sum_of_squares(std::span<const float> values, ThreadPool& pool) noexcept;
 void adamw(const AdamWArgs& args, ThreadPool& pool) noexcept;
 void sgd(const SgdArgs& args, ThreadPool& pool) noexcept;
+void adamw8(const AdamW8Args& args, ThreadPool& pool) noexcept;
+void gefen(const GefenArgs& args, ThreadPool& pool) noexcept;
+void combine(const CombineArgs& args, ThreadPool& pool) noexcept;
 
 }  // namespace retro::device::cpu

@@ -209,5 +209,10 @@ void linear_back(const LinearBackArgs& args, int64_t rows, Workspace& workspace)
              args.w.rows, workspace);
 }
 
+void weight_grad(const WeightGradArgs& args, int64_t rows, Workspace& workspace) noexcept {
+  product_tn(args.dy.f32(), args.dy.stride, args.dy.cols, args.x.f32(), args.x.stride, args.x.cols, rows,
+             args.dw, args.x.cols, workspace);
+}
+
 }  // namespace retro::device::cpu
 #endif  // HWY_ONCE

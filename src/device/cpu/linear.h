@@ -56,4 +56,7 @@ void linear(const LinearArgs& args, int64_t rows, Workspace& workspace) noexcept
 /// The operation LinearBackArgs describes, on the first `rows` rows.
 void linear_back(const LinearBackArgs& args, int64_t rows, Workspace& workspace) noexcept;
 
+/// The operation WeightGradArgs describes, over the first `rows` rows.
+void weight_grad(const WeightGradArgs& args, int64_t rows, Workspace& workspace) noexcept;
+
 }  // namespace retro::device::cpu

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/det_math.h"
 #include "device/cpu/adamw_step.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/vector_io-inl.h"
@@ -52,6 +51,15 @@ void sgd_range(const SgdArgs& args, int64_t begin, int64_t end) {
   }
 }
 
+void combine_range(const CombineArgs& args, int64_t begin, int64_t end) {
+  const F32 d;
+  for (int64_t i = begin; i < end; i += static_cast<int64_t>(kVectorLanes)) {
+    const auto n = static_cast<size_t>(end - i);
+    const V32 a = hn::Mul(hn::Set(d, args.alpha), load_n(args.a.data() + i, n));
+    store_n(hn::MulAdd(hn::Set(d, args.beta), load_n(args.b.data() + i, n), a), args.out.data() + i, n);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace retro::device::cpu
 HWY_AFTER_NAMESPACE();
@@ -61,6 +69,7 @@ namespace retro::device::cpu {
 
 HWY_EXPORT(adamw_range);
 HWY_EXPORT(sgd_range);
+HWY_EXPORT(combine_range);
 
 namespace {
 
@@ -102,15 +111,7 @@ double sum_of_squares(std::span<const float> values, ThreadPool& pool) noexcept 
 }
 
 void adamw(const AdamWArgs& args, ThreadPool& pool) noexcept {
-  const auto power = static_cast<double>(args.step);
-  AdamWStep step;
-  step.gradient_scale = args.gradient_scale;
-  step.beta1 = args.beta1;
-  step.beta2 = args.beta2;
-  step.keep = static_cast<float>(1 - static_cast<double>(args.lr) * args.weight_decay);
-  step.step_size = static_cast<float>(args.lr / (1 - det_pow(args.beta1, power)));
-  step.inverse_root = static_cast<float>(det_pow(1 - det_pow(args.beta2, power), -0.5));
-  step.eps = args.eps;
+  const AdamWStep step = adamw_step(args);
   pool.ranges(static_cast<int64_t>(args.weights.size()), kGrain, [&](int64_t begin, int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(adamw_range)(args, step, begin, end);
   });
@@ -119,6 +120,12 @@ void adamw(const AdamWArgs& args, ThreadPool& pool) noexcept {
 void sgd(const SgdArgs& args, ThreadPool& pool) noexcept {
   pool.ranges(static_cast<int64_t>(args.weights.size()), kGrain, [&](int64_t begin, int64_t end, int) {
     HWY_DYNAMIC_DISPATCH(sgd_range)(args, begin, end);
+  });
+}
+
+void combine(const CombineArgs& args, ThreadPool& pool) noexcept {
+  pool.ranges(static_cast<int64_t>(args.out.size()), kGrain, [&](int64_t begin, int64_t end, int) {
+    HWY_DYNAMIC_DISPATCH(combine_range)(args, begin, end);
   });
 }
 

@@ -74,6 +74,7 @@ struct Check {
     return first_of({need_weight("linear", a.w), need_lora(a.lora),
                      need_f32("linear", {&a.dy, &a.dx, &a.x, &a.u, &a.du})});
   }
+  Reason operator()(const WeightGradArgs& a) const { return need_f32("weight gradient", {&a.dy, &a.x}); }
   Reason operator()(const RopeArgs& a) const {
     if (a.dims % 2 != 0 || a.dims > a.head_dim) {
       return fmt::format("rope over {} of {} elements; an even number of them is needed", a.dims, a.head_dim);
