@@ -182,10 +182,51 @@ void GrpoTrainer::group_metrics(const std::vector<Group>& groups, const std::vec
   metrics["batch/groups_sampled_fraction"] = count / static_cast<double>(grpo_.prompts_per_update);
 }
 
+void GrpoTrainer::observe(std::vector<Group>& groups, const std::vector<Group*>& chosen) {
+  if (!observed()) return;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const Group& group = groups[g];
+    const bool taken = group.live() && std::ranges::count(chosen, &groups[g]) > 0;
+    ObservedSelection selection;
+    selection.update = state_.update;
+    selection.group = static_cast<int64_t>(g);
+    selection.skip = group.advantages.cause == algo::DeadCause::truncated  ? SkipReason::truncated
+                     : group.advantages.cause == algo::DeadCause::unscored ? SkipReason::unscored
+                     : taken                                               ? SkipReason::none
+                                                                           : SkipReason::zero_signal;
+    double squares = 0;
+    for (const Rollout& rollout : group.rollouts) selection.reward_mean += rollout.reward;
+    selection.reward_mean /= static_cast<double>(group.rollouts.size());
+    for (size_t i = 0; i < group.rollouts.size(); ++i) {
+      const Rollout& rollout = group.rollouts[i];
+      ObservedRollout seen = observe_prompt(rollout, selection.group, static_cast<int64_t>(i));
+      const bool live = taken && group.advantages.live[i] != 0;
+      if (live) selection.live.push_back(seen.member);
+      seen.advantage = rollout.advantage;
+      seen.skip = live                                                   ? SkipReason::none
+                  : (taken || rollout.truncated) && grpo_.mask_truncated ? SkipReason::truncated
+                                                                         : selection.skip;
+      squares += (rollout.reward - selection.reward_mean) * (rollout.reward - selection.reward_mean);
+      observer_.rollout(seen);
+    }
+    selection.reward_std = std::sqrt(squares / static_cast<double>(group.rollouts.size()));
+    observer_.selection(selection);
+  }
+}
+
+void GrpoTrainer::observe_outcome(std::vector<Group>& groups, const std::vector<Group*>& chosen) {
+  if (!observed()) return;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    observer_.outcome(state_.update, static_cast<int64_t>(g),
+                      groups[g].live() && std::ranges::count(chosen, &groups[g]) > 0);
+  }
+}
+
 void GrpoTrainer::update(Metrics& metrics) {
   int64_t position = state_.position;
   std::vector<Group> groups = sample(position);
   const std::vector<Group*> chosen = choose(groups);
+  observe(groups, chosen);
   const double coefficient = kl_.coefficient();
   std::vector<Rollout*> live;
   for (Group* group : chosen) {
@@ -195,6 +236,7 @@ void GrpoTrainer::update(Metrics& metrics) {
   if (grpo_.kl_coefficient > 0 && !live.empty()) score_reference(live, fanout_);
   prepare_behavior(chosen);
   const algo::PolicySums sums = train(chosen, coefficient);
+  observe_outcome(groups, chosen);
   state_.position = position;
   kl_.close_update(live.empty() || grpo_.kl_coefficient == 0 ? std::nullopt : std::optional(sums.kl_mean()));
   state_.kl = kl_.state();

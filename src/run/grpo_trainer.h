@@ -39,6 +39,8 @@ class GrpoTrainer final : public RolloutTrainer {
   /// Steps over the chosen groups; returns the sums of the last epoch.
   algo::PolicySums train(const std::vector<Group*>& chosen, double kl_coefficient);
   void prepare_behavior(const std::vector<Group*>& chosen);
+  void observe(std::vector<Group>& groups, const std::vector<Group*>& chosen);
+  void observe_outcome(std::vector<Group>& groups, const std::vector<Group*>& chosen);
   void group_metrics(const std::vector<Group>& groups, const std::vector<Group*>& chosen, Metrics& metrics);
 
   const GrpoSection& grpo_;

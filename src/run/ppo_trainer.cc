@@ -104,6 +104,24 @@ algo::PolicySums PpoTrainer::train(std::span<Rollout> rollouts, const algo::Batc
   return sums;
 }
 
+void PpoTrainer::observe(std::span<const Rollout> rollouts, const algo::BatchAdvantages& advantages) {
+  if (!observed()) return;
+  std::span<const double> rest = advantages.advantages;
+  for (size_t i = 0; i < rollouts.size(); ++i) {
+    const auto group = static_cast<int64_t>(i);
+    ObservedRollout seen = observe_prompt(rollouts[i], group, 0);
+    const auto [least, most] = std::ranges::minmax(rest.first(rollouts[i].tokens.size()));
+    if (critic_) {
+      seen.advantage_range = {least, most};
+    } else {
+      seen.advantage = least;
+    }
+    observer_.rollout(seen);
+    observer_.selection({state_.update, group, {0}, SkipReason::none, rollouts[i].reward, 0});
+    rest = rest.subspan(rollouts[i].tokens.size());
+  }
+}
+
 void PpoTrainer::update(Metrics& metrics) {
   std::vector<RolloutRequest> requests;
   for (int64_t i = 0; i < ppo_.rollout_batch_size; ++i) {
@@ -114,7 +132,10 @@ void PpoTrainer::update(Metrics& metrics) {
   std::vector<Rollout> rollouts = roll_out(requests);
   score_rewards(rollouts);
   const algo::BatchAdvantages batch = advantages(rollouts, metrics);
+  observe(rollouts, batch);
   const algo::PolicySums sums = train(rollouts, batch);
+  for (size_t i = 0; i < rollouts.size(); ++i)
+    observer_.outcome(state_.update, static_cast<int64_t>(i), true);
   state_.position += ppo_.rollout_batch_size;
   if (critic_) state_.critic = critic_->state();
   sampling_metrics(rollouts, metrics);

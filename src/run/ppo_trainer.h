@@ -23,6 +23,7 @@ class PpoTrainer final : public RolloutTrainer {
 
   /// Advantages of all tokens; fits the critic where there is one.
   algo::BatchAdvantages advantages(std::span<Rollout> rollouts, Metrics& metrics);
+  void observe(std::span<const Rollout> rollouts, const algo::BatchAdvantages& advantages);
   algo::PolicySums train(std::span<Rollout> rollouts, const algo::BatchAdvantages& advantages);
 
   const PpoSection& ppo_;

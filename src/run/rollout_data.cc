@@ -18,8 +18,10 @@ std::vector<Prompt> load(const data::PromptFile& file, const Document& document,
                                                                          : "grpo.sampling.max_new_tokens";
   auto tokens = data::tokenize_prompts(file, context.chat_template(), context.tokenizer, options);
   std::vector<Prompt> prompts;
-  for (size_t i = 0; i < tokens.size(); ++i)
-    prompts.push_back({std::move(tokens[i]), file.record(i).last_user, file.line(i)});
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const data::PromptRecord record = file.record(i);
+    prompts.push_back({std::move(tokens[i]), record.last_user, static_cast<int64_t>(i), record.messages});
+  }
   return prompts;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,7 +26,8 @@ PromptFiles open_prompts(const Document& document);
 struct Prompt {
   std::vector<int32_t> tokens;
   std::string last_user;
-  size_t line = 0;
+  int64_t index = 0;  // in its file
+  std::shared_ptr<const nlohmann::ordered_json> messages;
 };
 
 /// The prompts that a run samples answers to, and the fingerprints of their files.

@@ -114,6 +114,22 @@ void RolloutTrainer::step(std::span<Rollout* const> rollouts, const engine::Fano
   });
 }
 
+ObservedRollout RolloutTrainer::observe_prompt(const Rollout& rollout, int64_t group, int64_t member) {
+  observer_.prompt(rollout.prompt->index, *rollout.prompt->messages);
+  ObservedRollout seen;
+  seen.update = state_.update;
+  seen.group = group;
+  seen.member = member;
+  seen.prompt = rollout.prompt->index;
+  seen.completion = rollout.text;
+  seen.tokens = rollout.length();
+  seen.truncated = rollout.truncated;
+  seen.reward = rollout.reward;
+  seen.reward_raw = rollout.verified;
+  seen.seed = rollout.seed;
+  return seen;
+}
+
 void RolloutTrainer::sampling_metrics(std::span<const Rollout> rollouts, Metrics& metrics) const {
   const auto count = static_cast<double>(rollouts.size());
   double sum = 0;

@@ -127,6 +127,20 @@ void RolloutTrainer::prepare(const LoadedCheckpoint* checkpoint) {
                                document_.rollout().updates));
   }
   run_.open_logs(checkpoint != nullptr ? std::optional(state_.step) : std::nullopt);
+  open_observer(checkpoint != nullptr);
+}
+
+void RolloutTrainer::open_observer(bool resumed) {
+  if (!document_.observe || !document_.observe->enabled) return;
+  ObservedRun run;
+  run.algorithm = document_.run.algorithm == Algorithm::ppo ? "ppo" : "grpo";
+  run.document = document_.path.string();
+  run.model = document_.model.path.string();
+  run.updates = document_.rollout().updates;
+  if (resumed) run.resumed_from_update = state_.update;
+  observer_ =
+      Observer({document_.observe->directory, document_.observe->every, document_.observe->max_text_chars},
+               run, [this](std::string_view text) { reporter_.warn(text); });
 }
 
 TrainResult RolloutTrainer::run() {
@@ -195,6 +209,7 @@ void RolloutTrainer::report(const Metrics& metrics, double seconds) {
   std::vector<MetricValue> values = {{"update", static_cast<double>(state_.update)}};
   for (const auto& [name, value] : all) values.emplace_back(name, value);
   run_.metrics.write("update", state_.step, values);
+  observer_.update(state_.update - 1, !stepped_, values);
   reporter_.line(
       fmt::format("update {}: reward {:.4f}, kl {:.4f}, length {:.1f}, {:.0f} tok/s sampled, {:.1f} s, lr "
                   "{:.3g}, peak memory {} "

@@ -11,6 +11,7 @@
 
 #include "algo/policy_gradient.h"
 #include "engine/trees.h"
+#include "run/observe.h"
 #include "run/rollout_data.h"
 #include "run/rollout_state.h"
 #include "run/rollouts.h"
@@ -72,6 +73,11 @@ class RolloutTrainer {
   /// The difference between generation's log-probabilities and the training forward's, where both are known.
   void gap_metrics(std::span<const Rollout> rollouts, Metrics& metrics);
 
+  /// Whether this update's rollouts are to be observed.
+  bool observed() const { return observer_.wants(state_.update); }
+  /// A rollout's prompt and what all algorithms know of it.
+  ObservedRollout observe_prompt(const Rollout& rollout, int64_t group, int64_t member);
+
   template <typename Work>
   auto timed(Phase phase, Work&& work) {
     struct Add {
@@ -90,8 +96,10 @@ class RolloutTrainer {
   RolloutState state_;
   double last_gradient_norm_ = 0;
   double last_lr_ = 0;
+  Observer observer_;
 
  private:
+  void open_observer(bool resumed);
   void load_reference(const LoadedCheckpoint* checkpoint);
   engine::EngineOptions engine_options_of(bool train) const;
   void check_memory(const model::AdapterLayout& layout);
