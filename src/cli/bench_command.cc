@@ -55,6 +55,7 @@ void print(const char* name, const run::Loss& loss) {
 int run_bench(const BenchArguments& arguments, Progressed& progressed) {
   run::Document document =
       run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
+  run::require_sft(document);
   std::vector<UsedFile> files = used_files(document);
   if (arguments.data) files.push_back({"--data", *arguments.data});
   if (arguments.adapter) files.push_back({"--adapter", *arguments.adapter});

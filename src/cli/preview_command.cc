@@ -58,6 +58,7 @@ int64_t trained_tokens(const data::TrainingRecord& record, int64_t ctx, run::Ove
 int run_preview(const PreviewArguments& arguments) {
   run::Document document =
       run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
+  run::require_sft(document);
   if (arguments.data) document.sft.data = *arguments.data;
   ProgressReporter reporter;
   for (const std::string& warning : document.warnings) reporter.warn(warning);
