@@ -15,7 +15,6 @@ namespace retro::cli {
 int run_train(const TrainArguments& arguments, Progressed& progressed) {
   const run::Document document =
       run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
-  run::require_sft(document);
   refuse_to_replace(arguments.json, used_files(document));
   if (document.run.verbose) set_log_level(LogLevel::debug);
   const run::InterruptGuard guard("\nstopping after this step; once more stops at once\n");
