@@ -122,7 +122,6 @@ algo::PolicySums GrpoTrainer::train(const std::vector<Group*>& chosen, double kl
   const bool sampled = document_.training.behavior_logprobs == BehaviorLogprobs::sampled;
   algo::PolicySums sums;
   for (int64_t epoch = 0; epoch < grpo_.grpo_epochs; ++epoch) {
-    sums = {};
     for (const size_t g : algo::step_order(chosen.size(), document_.training.seed, state_.update, epoch)) {
       Group& group = *chosen[g];
       if (group.live()) {

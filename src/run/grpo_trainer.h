@@ -36,7 +36,7 @@ class GrpoTrainer final : public RolloutTrainer {
   void sample_groups(int64_t count, int64_t& position, std::vector<Group>& groups);
   /// The update's groups: those that can be trained first.
   std::vector<Group*> choose(std::vector<Group>& groups) const;
-  /// Steps over the chosen groups; returns the sums of the last epoch.
+  /// Steps over the chosen groups; returns the sums over all of them.
   algo::PolicySums train(const std::vector<Group*>& chosen, double kl_coefficient);
   void prepare_behavior(const std::vector<Group*>& chosen);
   void observe(std::vector<Group>& groups, const std::vector<Group*>& chosen);

@@ -77,7 +77,6 @@ algo::PolicySums PpoTrainer::train(std::span<Rollout> rollouts, const algo::Batc
   const int64_t begin = state_.step;
   const auto count = static_cast<int64_t>(rollouts.size());
   for (int64_t epoch = 0; epoch < ppo_.ppo_epochs; ++epoch) {
-    sums = {};
     const auto order = algo::step_order(rollouts.size(), document_.training.seed, state_.update, epoch);
     for (const auto& packed : algo::pack_completions(totals, order, document_.training.ctx)) {
       std::vector<Rollout*> together;

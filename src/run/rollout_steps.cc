@@ -70,7 +70,7 @@ void RolloutTrainer::score(engine::Engine& engine, std::span<Rollout* const> rol
   over_sets(rollouts, to, false, fanout, engine.plan().options.micro_batch,
             features == nullptr ? nullptr : &rows, width,
             [&](std::span<const engine::Sequence> set, std::span<const size_t> members) {
-              if (!stepped_ && interrupted()) fail(ErrorKind::interrupted, "interrupted");
+              if (update_steps_ == 0 && interrupted()) fail(ErrorKind::interrupted, "interrupted");
               engine.score_set(set);
               done += static_cast<int64_t>(members.size());
               reporter_.progress(fmt::format("update {}: scoring", state_.update + 1), done,
@@ -110,7 +110,7 @@ void RolloutTrainer::step(std::span<Rollout* const> rollouts, const engine::Fano
     last_gradient_norm_ = run_.update_weights(engine.gradient(), last_lr_, state_.step + 1);
     engine.refresh_adapter();
     ++state_.optimizer_steps;
-    stepped_ = true;
+    ++update_steps_;
   });
 }
 
@@ -159,10 +159,11 @@ void RolloutTrainer::sampling_metrics(std::span<const Rollout> rollouts, Metrics
 }
 
 void RolloutTrainer::policy_metrics(const algo::PolicySums& sums, Metrics& metrics) const {
-  metrics["policy/surrogate_loss"] = sums.surrogate_loss;
+  const auto steps = static_cast<double>(std::max<int64_t>(1, update_steps_));
+  metrics["policy/surrogate_loss"] = sums.surrogate_loss / steps;
   metrics["policy/kl"] = sums.kl_mean();
   metrics["policy/clip_fraction"] = sums.clip_fraction();
-  metrics["policy/total_loss"] = sums.total_loss();
+  metrics["policy/total_loss"] = sums.total_loss() / steps;
   metrics["policy/entropy"] = sums.entropy();
 }
 

@@ -172,7 +172,7 @@ TrainResult RolloutTrainer::run() {
 void RolloutTrainer::run_update() {
   seconds_ = {};
   figures_ = {};
-  stepped_ = false;
+  update_steps_ = 0;
   const auto start = Clock::now();
   const int64_t before = state_.step;
   Metrics metrics;
@@ -209,7 +209,7 @@ void RolloutTrainer::report(const Metrics& metrics, double seconds) {
   std::vector<MetricValue> values = {{"update", static_cast<double>(state_.update)}};
   for (const auto& [name, value] : all) values.emplace_back(name, value);
   run_.metrics.write("update", state_.step, values);
-  observer_.update(state_.update - 1, !stepped_, values);
+  observer_.update(state_.update - 1, update_steps_ == 0, values);
   reporter_.line(
       fmt::format("update {}: reward {:.4f}, kl {:.4f}, length {:.1f}, {:.0f} tok/s sampled, {:.1f} s, lr "
                   "{:.3g}, peak memory {} "

@@ -116,7 +116,7 @@ class RolloutTrainer {
   std::optional<model::Adapter> reference_adapter_;  // the adapter as the run began, where it had one
   std::array<double, 5> seconds_{};                  // of the update, by phase
   SamplingFigures figures_;                          // of the update
-  bool stepped_ = false;                             // the update has changed weights
+  int64_t update_steps_ = 0;                         // of the update, that changed weights
   bool warned_of_gap_ = false;
   double total_seconds_ = 0;
   int64_t total_tokens_ = 0;
