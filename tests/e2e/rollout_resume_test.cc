@@ -93,7 +93,7 @@ TEST_P(RolloutKill, AnywhereLosesNothing) {
   const RolloutDocument document = GetParam().second;
   const RolloutRun whole;
   ASSERT_FALSE(train_until(whole, document, -1));
-  const std::string expected = whole.get("adapter.gguf");
+  const std::string expected = whole.adapter_hash();
 
   std::map<std::string, std::vector<int64_t>> moments;
   std::istringstream names(whole.get("moments"));
@@ -114,7 +114,7 @@ TEST_P(RolloutKill, AnywhereLosesNothing) {
       EXPECT_TRUE(train_until(run, document, first));
       (void)train_until(run, document, second);
       EXPECT_FALSE(train_until(run, document, -1));
-      EXPECT_EQ(run.get("adapter.gguf"), expected);
+      EXPECT_EQ(run.adapter_hash(), expected);
     }
   }
 }
@@ -138,7 +138,7 @@ TEST(RolloutResume, ScoresWhatAnUnbrokenRunScoresAndNothingTwice) {
   const std::string before = run.scored();
   std::filesystem::remove(run / "reward.log");
   run.train(document, resume);
-  EXPECT_EQ(run.get("adapter.gguf"), whole.get("adapter.gguf"));
+  EXPECT_EQ(run.adapter_hash(), whole.adapter_hash());
   // The shorter run evaluated at its end as well; what was sampled for updates is the same.
   const auto of_updates = [](const std::string& scored) {
     std::string kept;
@@ -157,7 +157,7 @@ TEST(RewardFailure, EndsTheRunAndLeavesTheLastCheckpointWhole) {
   RolloutDocument document;
   document.rest = "[checkpoint]\ndirectory = \"state\"\nmode = \"steps\"\nevery_steps = 4\n";
   const RolloutRun whole;
-  const std::string expected = whole.adapter(document);
+  const std::string expected = whole.trained_hash(document);
   struct Case {
     std::string answer;  // what the program does in its third batch, with $rest as the echo
     std::string fragment;
@@ -169,7 +169,7 @@ TEST(RewardFailure, EndsTheRunAndLeavesTheLastCheckpointWhole) {
       {R"(printf '{"reward":"1","_retrograd_batch":%s\n' "$rest")", "\"1\"; it must be a finite number"},
       {R"(printf '{"reward":true,"_retrograd_batch":%s\n' "$rest")", "true; it must be a finite number"},
       {R"(printf '{"_retrograd_batch":%s\n' "$rest")", "has no \"reward\""},
-      {":", "where"},
+      {":", "ends the batch, but an answer is still due"},
       {R"(printf '{"reward":1,"_retrograd_batch":%s\n{"reward":1,"_retrograd_batch":%s\n' "$rest" "$rest")",
        "where"},
       {R"(printf '{"reward":1,"_retrograd_batch":2,"_retrograd_index":5}\n')", "_retrograd_index"},
@@ -181,17 +181,19 @@ TEST(RewardFailure, EndsTheRunAndLeavesTheLastCheckpointWhole) {
     reward.replace(reward.find("      printf '{\"reward\""), 0,
                    "      case $rest in 2,*) echo 'last words' >&2; " + one.answer + "; continue ;; esac\n");
     const RolloutRun run(reward);
-    run.put("run.toml", run.text(document));
+    run.put("run.toml", document.text());
     run.put("adapter.gguf", "of an earlier run");
     const Outcome failed = run_program(run.path(), {"train", "run.toml"});
     EXPECT_EQ(failed.code, 1) << failed.err;
     EXPECT_NE(failed.err.find(one.fragment), std::string::npos) << failed.err;
-    EXPECT_NE(failed.err.find("last words"), std::string::npos) << failed.err;
+    for (const char* part :
+         {"update 3: reward program `sh reward.sh`: ", "last words", "The last checkpoint, of step 8"})
+      EXPECT_NE(failed.err.find(part), std::string::npos) << failed.err;
     EXPECT_EQ(run.get("adapter.gguf"), "of an earlier run");
     run.put("reward.sh", kGoodReward);
     const Outcome resumed = run_program(run.path(), {"train", "run.toml", "--resume"});
     EXPECT_EQ(resumed.code, 0) << resumed.err;
-    EXPECT_EQ(run.get("adapter.gguf"), expected);
+    EXPECT_EQ(run.adapter_hash(), expected);
   }
 }
 
@@ -200,12 +202,12 @@ TEST(RolloutInterrupt, DropsAnUpdateThatHasNotStepped) {
   RolloutDocument document;
   document.rest = "[checkpoint]\ndirectory = \"state\"\nmode = \"steps\"\nevery_steps = 1000\n";
   const RolloutRun whole;
-  const std::string expected = whole.adapter(document);
+  const std::string expected = whole.trained_hash(document);
   std::string reward = kGoodReward;
   reward.replace(reward.find("      printf '{\"reward\""), 0,
                  "      case $rest in 2,*) touch \"$(dirname \"$0\")/thinking\"; sleep 1000 ;; esac\n");
   const RolloutRun run(reward);
-  run.put("run.toml", run.text(document));
+  run.put("run.toml", document.text());
   Program program(run.path(), {"train", "run.toml"});
   ASSERT_TRUE(
       program.wait_for([&](const std::string&) { return std::filesystem::exists(run / "thinking"); }));
@@ -216,7 +218,7 @@ TEST(RolloutInterrupt, DropsAnUpdateThatHasNotStepped) {
   run.put("reward.sh", kGoodReward);
   const Outcome resumed = run_program(run.path(), {"train", "run.toml", "--resume"});
   EXPECT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_EQ(run.get("adapter.gguf"), expected);
+  EXPECT_EQ(run.adapter_hash(), expected);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class SameRollouts : public testing::TestWithParam<std::pair<const char*, Rollou
 TEST_P(SameRollouts, WhateverIsSampledAtOnceAndByHowManyThreads) {
   const RolloutRun run;
   const RolloutDocument plain = GetParam().second;
-  const std::string expected = run.adapter(plain);
+  const std::string expected = run.trained_hash(plain);
   const std::string scored = run.scored();
   for (const char* training :
        {"generation_concurrency = 1\n", "generation_concurrency = 3\nthreads = 1\n",
@@ -39,7 +39,7 @@ TEST_P(SameRollouts, WhateverIsSampledAtOnceAndByHowManyThreads) {
     std::filesystem::remove(run / "reward.log");
     RolloutDocument other = plain;
     other.training = training;
-    EXPECT_EQ(run.adapter(other), expected) << training;
+    EXPECT_EQ(run.trained_hash(other), expected) << training;
     EXPECT_EQ(run.scored(), scored) << training;
   }
   std::filesystem::remove(run / "reward.log");
@@ -64,10 +64,10 @@ TEST(RolloutSeeds, AnotherSeedSamplesOtherAnswers) {
   EXPECT_EQ(a.scored(), b.scored());
   RolloutDocument other = document;
   other.own = "";
-  std::string text = c.text(other);
+  std::string text = other.text();
   text.replace(text.find("seed = 3"), 8, "seed = 4");
   run::SilentReporter silent;
-  run::train(run::parse_document(text, c.path() / "run.toml"), {}, silent);
+  c.train(text, silent);
   EXPECT_NE(c.scored(), a.scored());
 }
 
@@ -95,13 +95,14 @@ TEST(StalledRun, StopsAndTellsTheCauseApart) {
                                    [](const std::string& line) { return line.starts_with("stopping: "); });
     ASSERT_NE(told, heard.lines.end());
     for (const char* part :
-         {"3 updates in a row", "100 % were truncated", "[grpo.sampling].max_new_tokens = 4"}) {
+         {"3 updates in a row", "% were truncated, ", "raise it ([grpo].max_stalled_updates = 3)",
+          "[grpo.sampling].max_new_tokens = 4"}) {
       EXPECT_NE(told->find(part), std::string::npos) << *told;
     }
   }
   {
     const RolloutRun run(reward_of_all("0.5"));
-    document.max_new_tokens = 100;
+    document.max_new_tokens = 90;
     Heard heard;
     run.train(document, heard);
     const auto told = std::find_if(heard.lines.begin(), heard.lines.end(),
@@ -116,14 +117,14 @@ TEST(RolloutMemory, StaysFlatUpdateAfterUpdate) {
   class AtUpdates : public run::SilentReporter {
    public:
     void line(std::string_view text) override {
-      if (text.starts_with("update ")) held.push_back(anonymous_bytes());
+      if (text.starts_with("update ")) held.push_back(resident_bytes());
     }
     std::vector<int64_t> held;
   };
   const RolloutRun run;
   RolloutDocument document;
   document.updates = 30;
-  document.max_new_tokens = 60;
+  document.max_new_tokens = 40;
   AtUpdates at;
   run.train(document, at);
   ASSERT_EQ(at.held.size(), 30U);
@@ -149,7 +150,7 @@ TEST(RolloutInput, IsCheckedBeforeAnythingStarts) {
   for (const Case& one : cases) {
     const RolloutRun run;
     run.put("prompts.jsonl", one.prompts);
-    run.put("run.toml", run.text({}));
+    run.put("run.toml", RolloutDocument().text());
     const Outcome outcome = run_program(run.path(), {"train", "run.toml"});
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     for (const std::string& fragment : one.fragments) {
@@ -159,7 +160,7 @@ TEST(RolloutInput, IsCheckedBeforeAnythingStarts) {
     EXPECT_FALSE(std::filesystem::exists(run / "adapter.gguf"));
   }
   const RolloutRun run;
-  std::string text = run.text({});
+  std::string text = RolloutDocument().text();
   text.replace(text.find("[\"sh\""), 5, "[\"no-such-shell\"");
   run.put("run.toml", text);
   const Outcome outcome = run_program(run.path(), {"train", "run.toml"});
@@ -171,20 +172,20 @@ TEST(RolloutInput, IsCheckedBeforeAnythingStarts) {
 TEST(RolloutObserve, ChangesNoByteWhateverBecomesOfIt) {
   const RolloutRun run;
   RolloutDocument document;
-  const std::string expected = run.adapter(document);
+  const std::string expected = run.trained_hash(document);
   document.rest = "[observe]\ndirectory = \"observe\"\n";
-  EXPECT_EQ(run.adapter(document), expected);
+  EXPECT_EQ(run.trained_hash(document), expected);
   const std::string records = run.get("observe/observe.jsonl");
   for (const char* type : {"run", "prompt", "rollout", "selection", "outcome", "update"}) {
     EXPECT_NE(records.find(fmt::format("\"type\":\"{}\"", type)), std::string::npos) << type;
   }
-  EXPECT_EQ(std::count(records.begin(), records.end(), '\n'),
-            std::count(run.get("observe/observe.js").begin(), run.get("observe/observe.js").end(), '\n'));
+  const std::string calls = run.get("observe/observe.js");
+  EXPECT_EQ(std::count(records.begin(), records.end(), '\n'), std::count(calls.begin(), calls.end(), '\n'));
   run.put("in_the_way", "a file");
   document.rest = "[observe]\ndirectory = \"in_the_way\"\n";
   Heard heard;
   run.train(document, heard);
-  EXPECT_EQ(run.get("adapter.gguf"), expected);
+  EXPECT_EQ(run.adapter_hash(), expected);
   ASSERT_EQ(heard.warnings.size(), 1U);
   EXPECT_NE(heard.warnings[0].find("[observe] is off"), std::string::npos);
 }

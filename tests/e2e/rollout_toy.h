@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "run/document.h"
 #include "run/train.h"
 #include "tests/e2e/toy_run.h"
@@ -40,7 +41,6 @@ struct RolloutDocument {
   std::string own;       // keys behind the required ones of [grpo] or [ppo]
   std::string training;  // keys behind ctx and lr
   std::string rest;      // further sections
-  std::string folder;    // of the reward program
   int updates = 4;
   int max_new_tokens = 12;
   double kl_coefficient = 0.05;
@@ -54,11 +54,25 @@ struct RolloutDocument {
         "[run]\nalgorithm = \"{0}\"\n[model]\npath = \"model.gguf\"\n[output]\npath = "
         "\"adapter.gguf\"\n[lora]\n"
         "rank = 4\nalpha = 8.0\n[training]\nctx = 128\nmicro_batch = 128\nlr = 1e-2\n{1}[{0}]\n"
-        "prompts = \"prompts.jsonl\"\nreward_command = [\"sh\", \"{2}/reward.sh\"]\nupdates = {3}\n"
-        "kl_coefficient = {4}\n{5}{6}[{0}.sampling]\ntemperature = 1.0\ntop_p = 1.0\nmax_new_tokens = "
-        "{7}\nseed = 3\n{8}",
-        algorithm, training, folder, updates, kl_coefficient, sizes, own, max_new_tokens, rest);
+        "prompts = \"prompts.jsonl\"\nreward_command = [\"sh\", \"reward.sh\"]\nupdates = {2}\n"
+        "kl_coefficient = {3}\n{4}{5}[{0}.sampling]\ntemperature = 1.0\ntop_p = 1.0\nmax_new_tokens = "
+        "{6}\nseed = 3\n{7}",
+        algorithm, training, updates, kl_coefficient, sizes, own, max_new_tokens, rest);
   }
+};
+
+/// The working directory, for as long as this lives.
+class WorkingDirectory {
+ public:
+  explicit WorkingDirectory(const std::filesystem::path& path) : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(path);
+  }
+  ~WorkingDirectory() { std::filesystem::current_path(before_); }
+  WorkingDirectory(const WorkingDirectory&) = delete;
+  WorkingDirectory& operator=(const WorkingDirectory&) = delete;
+
+ private:
+  std::filesystem::path before_;
 };
 
 /// A folder with model.gguf, prompts.jsonl, heldout.jsonl and reward.sh.
@@ -79,22 +93,26 @@ class RolloutRun {
   const std::filesystem::path& path() const { return toy_.path(); }
   std::filesystem::path operator/(const std::filesystem::path& name) const { return toy_ / name; }
 
-  std::string text(RolloutDocument document) const {
-    document.folder = path().string();
-    return document.text();
+  run::TrainResult train(const std::string& document, run::Reporter& reporter,
+                         const run::TrainOptions& options = {}) const {
+    const run::Document parsed = run::parse_document(document, path() / "run.toml");
+    const WorkingDirectory here(path());  // where reward.sh is looked for
+    return run::train(parsed, options, reporter);
   }
   run::TrainResult train(const RolloutDocument& document, run::Reporter& reporter,
                          const run::TrainOptions& options = {}) const {
-    const run::Document parsed = run::parse_document(text(document), path() / "run.toml");
-    return run::train(parsed, options, reporter);
+    return train(document.text(), reporter, options);
   }
   run::TrainResult train(const RolloutDocument& document, const run::TrainOptions& options = {}) const {
     run::SilentReporter silent;
     return train(document, silent, options);
   }
-  std::string adapter(const RolloutDocument& document) const {
+  /// A hash of the adapter that was written.
+  std::string adapter_hash() const { return hash_hex(get("adapter.gguf")); }
+  /// The same of the one that `document` trains.
+  std::string trained_hash(const RolloutDocument& document) const {
     train(document);
-    return get("adapter.gguf");
+    return adapter_hash();
   }
   /// The prompts and answers that the reward program saw, in their order, one a line.
   std::string scored() const { return get("reward.log"); }
