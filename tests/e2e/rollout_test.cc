@@ -168,6 +168,30 @@ TEST(RolloutInput, IsCheckedBeforeAnythingStarts) {
   EXPECT_NE(outcome.err.find("no-such-shell"), std::string::npos) << outcome.err;
 }
 
+// Prompts as they are continued from, and how many do not fit.
+TEST(RolloutCommands, PreviewShowsPromptsAndNewWritesADocumentThatIsRead) {
+  const RolloutRun run;
+  run.put("run.toml", RolloutDocument().text());
+  const Outcome preview = run_program(run.path(), {"preview", "run.toml", "--records", "1"});
+  ASSERT_EQ(preview.code, 0) << preview.err;
+  for (const char* part : {"--- line 1: ", "question 0?", "5 prompts: ", "0 longer than 116",
+                           "samples 6 answers", "takes 16 steps"}) {
+    EXPECT_NE(preview.out.find(part), std::string::npos) << preview.out << "lacks " << part;
+  }
+  EXPECT_EQ(preview.out.find("question 1"), std::string::npos);
+  run.put("prompts.jsonl", chat_line({std::string(300, 'x')}));
+  const Outcome overlong = run_program(run.path(), {"preview", "run.toml"});
+  EXPECT_EQ(overlong.code, 0) << overlong.err;
+  EXPECT_NE(overlong.out.find("1 longer than 116"), std::string::npos) << overlong.out;
+  for (const char* algorithm : {"ppo", "grpo"}) {
+    const std::string out = fmt::format("{}.toml", algorithm);
+    const Outcome written = run_program(
+        run.path(), {"new", algorithm, "--model", "model.gguf", "--data", "prompts.jsonl", "--out", out});
+    EXPECT_EQ(written.code, 0) << written.err;
+    EXPECT_TRUE(run::load_document(run / out).rolls_out());
+  }
+}
+
 // The folder of [observe] changes no byte, and neither does one that cannot be written.
 TEST(RolloutObserve, ChangesNoByteWhateverBecomesOfIt) {
   const RolloutRun run;
