@@ -192,6 +192,29 @@ TEST(RolloutCommands, PreviewShowsPromptsAndNewWritesADocumentThatIsRead) {
   }
 }
 
+// `bench` measures the rewards that an evaluation of the run measured, of the base and with the adapter.
+TEST(RolloutCommands, BenchShowsTheRewardsOfBaseAndAdapterOnTheSamePrompts) {
+  const RolloutRun run;
+  RolloutDocument document;
+  document.rest = "[evaluation]\ndata = \"heldout.jsonl\"\n[metrics]\njsonl = \"metrics.jsonl\"\n";
+  run.put("run.toml", document.text());
+  const Outcome trained = run_program(run.path(), {"train", "run.toml", "--json", "-"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome bench =
+      run_program(run.path(), {"bench", "run.toml", "--adapter", "adapter.gguf", "--json", "-"});
+  ASSERT_EQ(bench.code, 0) << bench.err;
+  const auto json = nlohmann::json::parse(bench.out);
+  EXPECT_EQ(json.at("prompts"), 3);
+  EXPECT_EQ(json.at("eval/mean_reward"), nlohmann::json::parse(trained.out).at("eval/mean_reward"));
+  EXPECT_TRUE(json.at("base").contains("eval/mean_reward"));
+  const Outcome two =
+      run_program(run.path(), {"bench", "run.toml", "--data", "prompts.jsonl", "--limit", "2"});
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_NE(two.out.find("2 prompts of prompts.jsonl"), std::string::npos) << two.out;
+  EXPECT_NE(two.out.find("base     mean reward "), std::string::npos) << two.out;
+  EXPECT_EQ(run_program(run.path(), {"bench", "run.toml", "--format", "text"}).code, 2);
+}
+
 // The folder of [observe] changes no byte, and neither does one that cannot be written.
 TEST(RolloutObserve, ChangesNoByteWhateverBecomesOfIt) {
   const RolloutRun run;
