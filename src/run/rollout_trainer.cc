@@ -153,6 +153,11 @@ TrainResult RolloutTrainer::run() {
       if (interrupted() && !last) fail(ErrorKind::interrupted, "interrupted");
     }
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::protocol) {
+      const std::string kept = run_.last_checkpoint();
+      throw Error(error.kind(), fmt::format("update {}: {}{}{}", state_.update + 1, error.what(),
+                                            kept.empty() ? "" : "\n", kept.empty() ? kept : kept.substr(2)));
+    }
     if (error.kind() != ErrorKind::interrupted) throw;
     // The update at hand had not stepped: it is dropped, and drawn again by a run that goes on.
     TrainResult stopped = result(true);
