@@ -55,12 +55,12 @@ void print(const char* name, const run::Loss& loss) {
 int run_bench(const BenchArguments& arguments, Progressed& progressed) {
   run::Document document =
       run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
-  run::require_sft(document);
   std::vector<UsedFile> files = used_files(document);
   if (arguments.data) files.push_back({"--data", *arguments.data});
   if (arguments.adapter) files.push_back({"--adapter", *arguments.adapter});
   refuse_to_replace(arguments.json, files);
   if (arguments.ctx) document.training.ctx = *arguments.ctx;
+  if (document.rolls_out()) return run_reward_bench(arguments, document, progressed);
   ProgressReporter reporter;
   for (const std::string& warning : document.warnings) reporter.warn(warning);
   const data::DataFile file = open_examples(arguments, document);

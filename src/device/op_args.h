@@ -184,8 +184,8 @@ struct KvStoreArgs {
   Matrix carry_v;
 };
 
-/// out = softmax(scale · q·Kᵀ) · V over the keys a row sees (with a window, positions > p − window only).
-/// lse [R, heads] is the log-sum-exp of the scaled scores. Heads h share the key head h / (heads / kv_heads).
+/// out = softmax(cap(scale · q·Kᵀ)) · V over the keys a row sees (with a window, positions > p − window only).
+/// cap(s) = softcap·tanh(s / softcap), or s where softcap is 0. lse [R, heads] is the log-sum-exp of the scores. Heads h share the key head h / (heads / kv_heads).
 /// Key tiles are cut at fixed positions of the sequence, so that a row's bits depend on its own sequence
 /// alone.
 struct AttentionArgs {
@@ -199,6 +199,7 @@ struct AttentionArgs {
   int32_t head_dim = 0;
   float scale = 1;
   int32_t window = 0;  // 0: none
+  float softcap = 0;   // 0: none
 };
 
 /// The gradient of AttentionArgs by recomputation: dq is written; dk and dv [carry rows, kv_heads·head_dim]
@@ -274,7 +275,7 @@ struct ZeroArgs {
 /// The most rows of a head's chunk; more would be no faster.
 constexpr int32_t kMaxHeadChunkRows = 1024;
 
-/// logprob(row, token) = z[token] − logsumexp(z), z = h[row]·Wᵀ / temperature. Rows that carry a query are
+/// logprob(row, token) = z[token] − logsumexp(z), z = cap(h[row]·Wᵀ) / temperature, cap as in AttentionArgs. Rows that carry a query are
 /// gathered in chunks of `chunk_rows`, at most kMaxHeadChunkRows; logits [chunk_rows, vocabulary] is all that
 /// is ever built of them. In HeadMode::backward dh[row] = Σ_q g_q · (W[token_q] − softmax(z)·W) / temperature
 /// over the row's queries, 0 for rows without. log-sum-exp runs over fixed blocks of the vocabulary, so no
@@ -287,6 +288,7 @@ struct HeadArgs {
   Matrix dgathered;  // [chunk_rows, in] scratch
   Matrix logits;     // [chunk_rows, vocabulary] scratch
   int32_t chunk_rows = 1;
+  float softcap = 0;  // 0: none
 };
 
 using OpArgs =

@@ -39,7 +39,9 @@ std::vector<Completion> Generator::generate(std::span<const GenerationRequest> r
   const auto close_unused = [&] {
     for (size_t p = 0; p < prompts.size(); ++p) {
       Prompt& prompt = prompts[p];
-      const bool last = p + 1 == prompts.size() && next < requests.size() && share_prompts;
+      // The latest prompt stays as long as the next request has it.
+      const bool last = p + 1 == prompts.size() && next < requests.size() && share_prompts &&
+                        std::ranges::equal(prompt.tokens, requests[next].prompt);
       if (prompt.id == kNoSequence || prompt.answers > 0 || last) continue;
       close(prompt.id);
       reserved -= prompt.pages;

@@ -213,7 +213,7 @@ Program make_program(const Graph& graph, const ProgramOptions& options) {
   const int64_t width = graph.head.cols;
   const int64_t chunk = options.head_chunk_rows;
   const ValueId dh = options.backward ? add("d.output", width, 0) : kNone;
-  program.nodes.push_back({op::Head{graph.head, static_cast<int32_t>(chunk)},
+  program.nodes.push_back({op::Head{graph.head, static_cast<int32_t>(chunk), graph.head_softcap},
                            {graph.output},
                            {dh, add("head.rows", width, chunk), add("d.head.rows", width, chunk),
                             add("logits", graph.head.rows, chunk)}});

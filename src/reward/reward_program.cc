@@ -37,6 +37,12 @@ std::string shortened(std::string_view line) {
   return text.substr(0, end) + "…";
 }
 
+std::string in_words(const std::vector<std::string>& command) {
+  std::string text;
+  for (const std::string& word : command) text += (text.empty() ? "" : " ") + word;
+  return shortened(text);
+}
+
 }  // namespace
 
 RewardProgram::RewardProgram(RewardOptions options) : options_(std::move(options)) {
@@ -50,7 +56,7 @@ void RewardProgram::broken(std::string_view what) {
   process_->kill_group();
   const std::string tail = process_->stderr_tail();
   process_.reset();
-  fail(ErrorKind::protocol, "reward program {}: {}{}{}", options_.command.front(), what,
+  fail(ErrorKind::protocol, "reward program `{}`: {}{}{}", in_words(options_.command), what,
        tail.empty() ? "; it wrote nothing to stderr" : "; the end of its stderr:\n", tail);
 }
 
@@ -115,7 +121,8 @@ void RewardProgram::begin(Clock::time_point deadline) {
   try {
     process_ = std::make_unique<Process>(options_.command);
   } catch (const Error& error) {
-    throw Error(ErrorKind::protocol, error.what()).within("reward program " + options_.command.front());
+    throw Error(ErrorKind::protocol, error.what())
+        .within("reward program `" + in_words(options_.command) + "`");
   }
   if (options_.mode == RewardMode::oneshot) return;
   where_ = "greeting";

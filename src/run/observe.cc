@@ -113,7 +113,7 @@ void write_page(const fs::path& page) {
   if (fs::exists(page)) {
     const MappedFile old(page);
     if (text_of(old) == kObservePage) return;
-    if (old.bytes().size() > 0 && text_of(old).find(kPageMark) == std::string_view::npos) {
+    if (!old.bytes().empty() && text_of(old).find(kPageMark) == std::string_view::npos) {
       fail(ErrorKind::config, "{}: is another page and is left as it is", page.string());
     }
   }

@@ -36,12 +36,6 @@ PpoTrainer::PpoTrainer(const Document& document, const ModelContext& context, Ro
   } else if (ppo_.critic.enabled) {
     critic_.emplace(width, ppo_.critic.value_lr);
   }
-  if (ppo_.sampling.top_p < 1) {
-    reporter.note(
-        "ppo.sampling.top_p below 1 samples from another distribution than the one that is trained, which "
-        "biases "
-        "the ratio");
-  }
 }
 
 algo::BatchAdvantages PpoTrainer::advantages(std::span<Rollout> rollouts, Metrics& metrics) {

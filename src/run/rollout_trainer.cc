@@ -17,8 +17,6 @@ namespace retro::run {
 
 namespace {
 
-constexpr std::array kPhaseNames = {"generation", "behavior_scoring", "reward", "reference", "optimizer"};
-
 void check_same_tokens(const Document& document, const text::Tokenizer& ours, const text::Tokenizer& theirs) {
   const auto& a = ours.vocabulary();
   const auto& b = theirs.vocabulary();
@@ -101,6 +99,8 @@ void RolloutTrainer::check_memory(const model::AdapterLayout& layout) {
       generator_options(document_, context_, prompts_.longest(),
                         std::max<int64_t>(document_.answers_per_update(),
                                           static_cast<int64_t>(prompts_.evaluation.size()))));
+  probe_->planned("step", training.parts);
+  probe_->planned("sampling", sampling.parts);
   // The two are never there at once.
   const engine::EnginePlan& larger = sampling.bytes() > training.bytes() ? sampling : training;
   const MemoryPlan plan = plan_memory(context_, larger, &layout, optimizer_options(document_),
@@ -115,10 +115,11 @@ void RolloutTrainer::check_memory(const model::AdapterLayout& layout) {
        &larger == &sampling ? "" : ", or set training.gradient_checkpointing = true");
 }
 
-void RolloutTrainer::prepare(const LoadedCheckpoint* checkpoint) {
+void RolloutTrainer::prepare(const LoadedCheckpoint* checkpoint, Probe* probe) {
+  if (probe != nullptr) probe_ = probe;
   model::AdapterLayout layout = run_.layout(checkpoint, state_.adapter);
   check_memory(layout);
-  run_.make(std::move(layout));
+  run_.make(std::move(layout), probe_);
   state_.adapter = run_.adapter_shape();
   load_reference(checkpoint);
   if (checkpoint != nullptr) {
@@ -153,6 +154,11 @@ TrainResult RolloutTrainer::run() {
       if (interrupted() && !last) fail(ErrorKind::interrupted, "interrupted");
     }
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::protocol) {
+      const std::string kept = run_.last_checkpoint();
+      throw Error(error.kind(), fmt::format("update {}: {}{}{}", state_.update + 1, error.what(),
+                                            kept.empty() ? "" : "\n", kept.empty() ? kept : kept.substr(2)));
+    }
     if (error.kind() != ErrorKind::interrupted) throw;
     // The update at hand had not stepped: it is dropped, and drawn again by a run that goes on.
     TrainResult stopped = result(true);
@@ -197,7 +203,7 @@ void RolloutTrainer::run_update() {
 void RolloutTrainer::report(const Metrics& metrics, double seconds) {
   Metrics all = metrics;
   for (size_t p = 0; p < seconds_.size(); ++p)
-    all[fmt::format("timing/{}_seconds", kPhaseNames[p])] = seconds_[p];
+    all[fmt::format("timing/{}_seconds", name_of(static_cast<Phase>(p)))] = seconds_[p];
   all["generation/tokens_per_second"] =
       figures_.seconds > 0 ? static_cast<double>(figures_.tokens) / figures_.seconds : 0;
   const auto rows = static_cast<double>(figures_.computed + figures_.spared);
@@ -209,6 +215,7 @@ void RolloutTrainer::report(const Metrics& metrics, double seconds) {
   std::vector<MetricValue> values = {{"update", static_cast<double>(state_.update)}};
   for (const auto& [name, value] : all) values.emplace_back(name, value);
   run_.metrics.write("update", state_.step, values);
+  probe_->updated(all, seconds);
   observer_.update(state_.update - 1, update_steps_ == 0, values);
   reporter_.line(
       fmt::format("update {}: reward {:.4f}, kl {:.4f}, length {:.1f}, {:.0f} tok/s sampled, {:.1f} s, lr "
@@ -278,14 +285,15 @@ void RolloutTrainer::save(bool best) {
 
 std::unique_ptr<RolloutTrainer> make_rollout_trainer(const Document& document, const ModelContext& context,
                                                      RolloutPrompts prompts,
-                                                     const LoadedCheckpoint* checkpoint, Reporter& reporter) {
+                                                     const LoadedCheckpoint* checkpoint, Reporter& reporter,
+                                                     Probe* probe) {
   std::unique_ptr<RolloutTrainer> trainer;
   if (document.run.algorithm == Algorithm::ppo) {
     trainer = std::make_unique<PpoTrainer>(document, context, std::move(prompts), checkpoint, reporter);
   } else {
     trainer = std::make_unique<GrpoTrainer>(document, context, std::move(prompts), checkpoint, reporter);
   }
-  trainer->prepare(checkpoint);
+  trainer->prepare(checkpoint, probe);
   return trainer;
 }
 

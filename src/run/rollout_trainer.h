@@ -12,6 +12,7 @@
 #include "algo/policy_gradient.h"
 #include "engine/trees.h"
 #include "run/observe.h"
+#include "run/probe.h"
 #include "run/rollout_data.h"
 #include "run/rollout_state.h"
 #include "run/rollouts.h"
@@ -19,9 +20,6 @@
 #include "run/training_run.h"
 
 namespace retro::run {
-
-/// Seconds of an update by phase.
-enum class Phase { generation, behavior_scoring, reward, reference, optimizer };
 
 class RolloutTrainer {
  public:
@@ -32,7 +30,7 @@ class RolloutTrainer {
   virtual ~RolloutTrainer() = default;
 
   /// Checks memory and makes adapter, optimizer and logs; to be called once, before run().
-  void prepare(const LoadedCheckpoint* checkpoint);
+  void prepare(const LoadedCheckpoint* checkpoint, Probe* probe);
 
   /// Runs to the end or an interrupt.
   TrainResult run();
@@ -81,10 +79,17 @@ class RolloutTrainer {
   template <typename Work>
   auto timed(Phase phase, Work&& work) {
     struct Add {
-      double& seconds;
+      RolloutTrainer& trainer;
+      Phase phase;
       Clock::time_point start = Clock::now();
-      ~Add() { seconds += std::chrono::duration<double>(Clock::now() - start).count(); }
-    } add{seconds_[static_cast<size_t>(phase)]};
+      ~Add() {
+        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        trainer.seconds_[static_cast<size_t>(phase)] += seconds;
+        trainer.probe_->end(phase, seconds);
+      }
+    };
+    probe_->begin(phase);
+    const Add add{*this, phase};
     return work();
   }
 
@@ -110,6 +115,8 @@ class RolloutTrainer {
   void save(bool best);
   TrainResult result(bool interrupted);
 
+  Probe silent_;
+  Probe* probe_ = &silent_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<reward::RewardProgram> rewards_;
   std::unique_ptr<ModelContext> reference_model_;    // of [reference]
@@ -125,6 +132,7 @@ class RolloutTrainer {
 /// The trainer of a document's algorithm.
 std::unique_ptr<RolloutTrainer> make_rollout_trainer(const Document& document, const ModelContext& context,
                                                      RolloutPrompts prompts,
-                                                     const LoadedCheckpoint* checkpoint, Reporter& reporter);
+                                                     const LoadedCheckpoint* checkpoint, Reporter& reporter,
+                                                     Probe* probe = nullptr);
 
 }  // namespace retro::run

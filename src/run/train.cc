@@ -50,11 +50,14 @@ TrainResult roll_out(const Document& document, const TrainOptions& options, bool
   const PromptFiles files = open_prompts(document);
   const ModelContext context = open_model(document);
   warn_of_long_context(document, context, reporter);
+  if (options.probe != nullptr) options.probe->milestone("model");
   RolloutPrompts prompts = load_prompts(files, document, context);
+  if (options.probe != nullptr) options.probe->milestone("data");
   std::optional<LoadedCheckpoint> checkpoint;
   if (resume) checkpoint = load_checkpoint(find_checkpoint(document, options));
   const auto trainer = make_rollout_trainer(document, context, std::move(prompts),
-                                            checkpoint ? &*checkpoint : nullptr, reporter);
+                                            checkpoint ? &*checkpoint : nullptr, reporter, options.probe);
+  if (options.probe != nullptr) options.probe->milestone("adapter");
   checkpoint.reset();
   if (options.on_start) options.on_start();
   return trainer->run();

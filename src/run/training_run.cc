@@ -99,9 +99,10 @@ model::AdapterLayout TrainingRun::layout(const LoadedCheckpoint* checkpoint, con
   return adapter.layout;
 }
 
-void TrainingRun::make(model::AdapterLayout layout) {
+void TrainingRun::make(model::AdapterLayout layout, Probe* probe) {
   if (!given) adapter = model::make_adapter(std::move(layout), document.lora.seed);
   device = device::make_cpu_device(document.training.threads);
+  if (probe != nullptr) device = probe->wrap(std::move(device));
   optimizer =
       std::make_unique<engine::Optimizer>(*device, optimizer_options(document),
                                                   engine::parameters_of(adapter.layout));

@@ -14,6 +14,7 @@
 #include "model/adapter.h"
 #include "run/checkpoint.h"
 #include "run/metrics.h"
+#include "run/probe.h"
 #include "run/setup.h"
 #include "run/train_state.h"
 
@@ -35,7 +36,7 @@ class TrainingRun {
   /// once, or as the document says.
   model::AdapterLayout layout(const LoadedCheckpoint* checkpoint, const AdapterShape& shape);
   /// Makes adapter, device and optimizer, once memory was found to be enough.
-  void make(model::AdapterLayout layout);
+  void make(model::AdapterLayout layout, Probe* probe = nullptr);
   /// The checkpoint's weights and moments, after `optimizer_steps` steps.
   void restore(const LoadedCheckpoint& checkpoint, int64_t optimizer_steps);
   /// `step`: of the resumed checkpoint; none for a new run.

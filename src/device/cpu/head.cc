@@ -28,12 +28,19 @@ void scale(float* z, size_t n, float factor) {
     store_n(hn::Mul(load_n(z + i, n - i), hn::Set(d, factor)), z + i, n - i);
 }
 
-// z[i] = factor·e^(z[i] - maximum).
-void scaled_softmax(float* z, size_t n, float maximum, float factor) {
+void cap(float* z, size_t n, float softcap) {
+  for (size_t i = 0; i < n; i += kVectorLanes) store_n(soft_cap(load_n(z + i, n - i), softcap), z + i, n - i);
+}
+
+// z[i] = factor·e^(z[i] - maximum), times the slope of the soft cap where there is one: z[i] are then capped
+// logits.
+void scaled_softmax(float* z, size_t n, float maximum, float factor, float softcap) {
   const F32 d;
   for (size_t i = 0; i < n; i += kVectorLanes) {
-    const V32 weight = exp(hn::Sub(load_n(z + i, n - i), hn::Set(d, maximum)));
-    store_n(hn::Mul(weight, hn::Set(d, factor)), z + i, n - i);
+    const V32 value = load_n(z + i, n - i);
+    V32 weight = hn::Mul(exp(hn::Sub(value, hn::Set(d, maximum))), hn::Set(d, factor));
+    if (softcap > 0) weight = hn::Mul(weight, soft_cap_slope(value, softcap));
+    store_n(weight, z + i, n - i);
   }
 }
 
@@ -44,6 +51,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace retro::device::cpu {
 
+HWY_EXPORT(cap);
 HWY_EXPORT(scale);
 HWY_EXPORT(scaled_softmax);
 
@@ -78,6 +86,7 @@ int32_t next_chunk(std::span<const Query> queries, int32_t begin, int32_t limit,
 // Log-probabilities of a row's queries; in backward mode its logits become their gradient.
 void finish_row(const HeadArgs& args, const PassArgs& pass, const QueriedRow& queried, float* z) {
   const auto vocabulary = static_cast<size_t>(args.w.rows);
+  if (args.softcap > 0) HWY_DYNAMIC_DISPATCH(cap)(z, vocabulary, args.softcap);
   if (pass.head_mode == HeadMode::sample) {
     const auto i = static_cast<size_t>(queried.begin);
     const Drawn drawn = draw_token(z, vocabulary, pass.draws[i]);
@@ -93,13 +102,19 @@ void finish_row(const HeadArgs& args, const PassArgs& pass, const QueriedRow& qu
     pass.logprobs[i] = static_cast<float>(z[pass.queries[i].token] - lse);
   }
   if (pass.head_mode == HeadMode::score) return;
+  // The cap of logits that were divided by the temperature.
+  const float softcap = args.softcap * pass.inverse_temperature;
   double total = 0;
   for (int32_t q = queried.begin; q < queried.end; ++q) total += pass.dlogprobs[static_cast<size_t>(q)];
   HWY_DYNAMIC_DISPATCH(scaled_softmax)
-  (z, vocabulary, softmax.maximum, static_cast<float>(-total * pass.inverse_temperature / softmax.sum));
+  (z, vocabulary, softmax.maximum, static_cast<float>(-total * pass.inverse_temperature / softmax.sum),
+   softcap);
   for (int32_t q = queried.begin; q < queried.end; ++q) {
     const auto i = static_cast<size_t>(q);
-    z[pass.queries[i].token] += pass.dlogprobs[i] * pass.inverse_temperature;
+    const double logit = pass.logprobs[i] + lse;
+    const double slope = softcap > 0 ? 1 - (logit / softcap) * (logit / softcap) : 1;
+    z[pass.queries[i].token] +=
+        static_cast<float>(static_cast<double>(pass.dlogprobs[i]) * pass.inverse_temperature * slope);
   }
 }
 

@@ -7,8 +7,8 @@ const Rule kHeadRule = {
     "head", false, nullptr, nullptr, [](const Node& node, const Bindings& b) -> device::OpArgs {
       const auto& op = std::get<op::Head>(node.operation);
       return device::HeadArgs{
-          b.at(node.in[0]),  op.w,         b.at(node.out[0]), b.at(node.out[1]), b.at(node.out[2]),
-          b.at(node.out[3]), op.chunk_rows};
+          b.at(node.in[0]),  op.w,          b.at(node.out[0]), b.at(node.out[1]), b.at(node.out[2]),
+          b.at(node.out[3]), op.chunk_rows, op.softcap};
     }};
 
 }  // namespace retro::graph
