@@ -18,9 +18,9 @@ namespace retro::bench {
 std::vector<std::pair<std::string, double>> TimedDevice::times() const {
   // In the order of the variant OpArgs.
   static constexpr std::array kNames = {
-      "embed",    "rms_norm",  "rms_norm_back",  "linear",       "linear_back", "rope",
-      "kv_store", "attention", "attention_back", "kv_load_grad", "gated",       "gated_back",
-      "add",      "split",     "copy",           "zero",         "head",        "optimizer"};
+      "embed",     "rms_norm",       "rms_norm_back", "linear",   "linear_back", "rope", "kv_store",
+      "attention", "attention_back", "kv_load_grad",  "gated",    "gated_back",  "add",  "split",
+      "copy",      "zero",           "head",          "quantize", "optimizer"};
   static_assert(kNames.size() == kOptimizer + 1);
   std::vector<std::pair<std::string, double>> times;
   for (size_t i = 0; i < kNames.size(); ++i) {

@@ -34,6 +34,25 @@ struct Weight {
   DType dtype = DType::F32;
 };
 
+/// 32 numbers of a row rounded to 8 bits: x ~ scale·values, scale = max|x| / 127, to nearest even. What a
+/// product needs of their sums goes with them. A row is cols / 32 of these.
+struct alignas(64) QuantizedGroup {
+  static constexpr int64_t kSize = 32;
+  int8_t values[kSize];     // -127 … 127
+  float scale;              // NaN where a number is not finite; 0 where all are tiny
+  float sum;                // scale·Σ values
+  float half_sums[2];       // of values 0 … 15 and 16 … 31
+  int32_t offset;           // -128·Σ values: what the products owe where weights are stored 128 higher
+  int32_t half_offsets[2];  // of values 0 … 15 and 16 … 31
+  int32_t unused;
+};
+static_assert(sizeof(QuantizedGroup) == 64);
+
+/// Columns of the F32 matrix that holds rows of `cols` numbers as QuantizedGroups; cols is a multiple of 32.
+constexpr int64_t quantized_columns(int64_t cols) {
+  return cols / QuantizedGroup::kSize * static_cast<int64_t>(sizeof(QuantizedGroup) / sizeof(float));
+}
+
 /// A run of consecutive positions of one sequence. Its tokens see the keys of its ancestors and its own keys
 /// up to themselves. Positions start at 0 in a root; a child starts where its parent ends.
 ///
@@ -113,12 +132,26 @@ struct Lora {
 /// y = x·Wᵀ, and with LoRA u = x·Aᵀ, y += (scale·u)·Bᵗ. u [R, rank] is kept for the backward pass, already
 /// scaled. Every output is one chain of fused multiply-adds in the order of k, the base's before the
 /// adapter's. Where y.data is null only u is made.
+///
+/// With `fast` the base's product is another: weights in blocks take x rounded to 8 bits, from x8
+/// (QuantizeArgs), and each output is the chain over its groups of 32 or 16 weights
+/// fma(Σ q·values, d·scale, ·), then fma(minimum, sum, ·) where the type has one; plain weights (F32, F16,
+/// BF16) sum in 16 lanes along k. The adapter's term comes behind in either case. Still every output has the
+/// same bits in any batch.
 struct LinearArgs {
   Matrix x;
   Weight w;
   Matrix y;
   Lora lora;
   Matrix u;
+  bool fast = false;
+  Matrix x8 = {};  // no data where w has no blocks
+};
+
+/// out[r] = the rows of x as QuantizedGroups; out has quantized_columns(x.cols) columns.
+struct QuantizeArgs {
+  Matrix x;
+  Matrix out;
 };
 
 /// dx (+)= dy·W. With LoRA: du = scale · dy·B (into `du`, [R, rank]), dx += du·A,
@@ -266,10 +299,12 @@ struct HeadArgs {
   Matrix dgathered;  // [chunk_rows, in] scratch
   Matrix logits;     // [chunk_rows, vocabulary] scratch
   int32_t chunk_rows = 1;
+  bool fast = false;      // the product of LinearArgs::fast, in HeadMode::score alone
+  Matrix gathered8 = {};  // [chunk_rows, quantized] scratch for it; no data where w has no blocks
 };
 
 using OpArgs = std::variant<EmbedArgs, RmsNormArgs, RmsNormBackArgs, LinearArgs, LinearBackArgs, RopeArgs,
                             KvStoreArgs, AttentionArgs, AttentionBackArgs, KvLoadGradArgs, GatedArgs,
-                            GatedBackArgs, AddArgs, SplitArgs, CopyArgs, ZeroArgs, HeadArgs>;
+                            GatedBackArgs, AddArgs, SplitArgs, CopyArgs, ZeroArgs, HeadArgs, QuantizeArgs>;
 
 }  // namespace retro::device

@@ -30,6 +30,8 @@ struct EngineOptions {
   int32_t checkpoint_layers = 0;  // 0: no gradient checkpointing
   DType checkpoint_dtype = DType::F32;
   int64_t head_chunk_rows = 64;
+  /// Products of sampling: activations in 8 bits (device/op_args.h, LinearArgs::fast). Only without `train`.
+  bool fast_activations = false;
 };
 
 /// Bytes by part; `plan` prints it and the engine allocates exactly that.
