@@ -211,6 +211,8 @@ struct AttentionArgs {
   int32_t head_dim = 0;
   float scale = 1;
   int32_t window = 0;  // 0: none
+  /// A row that is alone in its segment sums in another order, in lanes along its head's elements.
+  bool fast = false;
 };
 
 /// The gradient of AttentionArgs by recomputation: dq is written; dk and dv [carry rows, kv_heads·head_dim]

@@ -231,6 +231,8 @@ Program make_program(const Graph& graph, const ProgramOptions& options) {
       add_fast_linear(graph.nodes[i], program, quantized);
     } else {
       program.nodes.push_back(graph.nodes[i]);
+      auto* attention = std::get_if<op::Attention>(&program.nodes.back().operation);
+      if (attention != nullptr) attention->fast = options.fast_activations;
     }
     if (std::holds_alternative<op::KvStore>(graph.nodes[i].operation))
       program.carry_end = program.nodes.size();

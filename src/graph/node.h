@@ -71,6 +71,7 @@ struct Attention {  // q → out, lse
   int32_t head_dim = 0;
   float scale = 1;
   int32_t window = 0;
+  bool fast = false;
 };
 struct AttentionBack {  // q, out, lse, dout → dq, delta
   Attention forward;

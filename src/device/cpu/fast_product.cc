@@ -163,7 +163,7 @@ const char* fast_instruction_set() {
 void fast_product(const Matrix& x, const Matrix& x8, int64_t rows, const Weight& w, const Matrix& y,
                   Workspace& workspace) noexcept {
   if (x8.data == nullptr) {
-    product_nt(x.f32(), x.stride, rows, w, y.f32(), y.stride, false, workspace);
+    plain_product(x, rows, w, y, workspace);
     return;
   }
   // Unpacking a strip takes as long as so many rows of the product.
