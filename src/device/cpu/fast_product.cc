@@ -59,11 +59,11 @@ constexpr Kernel8 kKernels8[] = {
     kernel_of<IQ1_M>(DType::IQ1_M),
 };
 
-/// Equal blocks of at most kDepth8, whole blocks of the type.
-HWY_INLINE int64_t block_depth8(int64_t depth, int64_t unit) {
-  const int64_t blocks = (depth + kDepth8 - 1) / kDepth8;
+/// Equal blocks of at most `most`, whole blocks of the type.
+HWY_INLINE int64_t block_depth8(int64_t depth, int64_t unit, int64_t most) {
+  const int64_t blocks = (depth + most - 1) / most;
   const int64_t even = (depth + blocks - 1) / blocks;
-  return std::min<int64_t>((even + unit - 1) / unit * unit, kDepth8 / unit * unit);
+  return std::min<int64_t>((even + unit - 1) / unit * unit, most / unit * unit);
 }
 
 /// Rows of the output from a panel, of which the first `columns` outputs are wanted.
@@ -97,11 +97,45 @@ HWY_INLINE void run_tiles8(Tile8Args args, const Tile8Function* tiles, int64_t r
   }
 }
 
+/// A rectangle of W, and the one that will be asked for then.
+struct Window8 {
+  const std::byte* data;
+  const std::byte* next;  // null for none
+  int64_t row_bytes;
+  int64_t rows;
+  int64_t columns;
+};
+
+/// Adds the products with a window's columns to y; `tile` is that of its first column and row.
+void run_window8(const Kernel8& kernel, const Window8& window, Tile8Args tile, int64_t rows, Panel8& panel) {
+  // A panel that few rows read is made small, so that it stays in L1 together with W as it lies.
+  constexpr int64_t kFewRows = 8;
+  constexpr int64_t kSmallDepth = 256;
+  const bool few = rows <= kFewRows;
+  const tensor::DTypeInfo& info = tensor::dtype_info(kernel.dtype);
+  const auto bytes_of = [&](int64_t columns) { return columns / info.block_elements * info.block_bytes; };
+  const int64_t bytes = bytes_of(window.columns);
+  if (few) touch_rows(window.data, window.row_bytes, bytes, window.rows);
+  const int64_t depth = few ? block_depth8(window.columns, info.block_elements, kSmallDepth) : window.columns;
+  for (int64_t k = 0; k < window.columns; k += depth) {
+    const int64_t columns = std::min(depth, window.columns - k);
+    if (window.next != nullptr) {
+      prefetch_rows(window.next, window.row_bytes, bytes, kStrip8 * k / window.columns,
+                    kStrip8 * (k + columns) / window.columns);
+    }
+    kernel.unpack({window.data + bytes_of(k), window.row_bytes, window.rows, columns}, panel);
+    tile.groups = columns / QuantizedGroup::kSize;
+    run_tiles8(tile, kernel.tiles, rows, window.rows, panel.edge);
+    tile.x += tile.groups;
+    tile.accumulate = true;
+  }
+}
+
 void product8_part(const Matrix& x8, const Weight& w, const Matrix& y, const OutputPart& output,
                    Scratch& scratch) {
   const Kernel8& kernel = *std::ranges::find(kKernels8, w.dtype, &Kernel8::dtype);
   const tensor::DTypeInfo& info = tensor::dtype_info(w.dtype);
-  const int64_t depth = block_depth8(w.cols, info.block_elements);
+  const int64_t depth = block_depth8(w.cols, info.block_elements, kDepth8);
   const int64_t row_bytes = tensor::row_bytes(w.dtype, w.cols);
   const auto* data = static_cast<const std::byte*>(w.data);
   const auto at = [&](int64_t column, int64_t k) {
@@ -113,22 +147,20 @@ void product8_part(const Matrix& x8, const Weight& w, const Matrix& y, const Out
   for (int64_t column = output.column_begin; column < output.column_end; column += kStrip8) {
     const int64_t columns = std::min<int64_t>(kStrip8, output.column_end - column);
     for (int64_t k = 0; k < w.cols; k += depth) {
-      Strip8 strip = {at(column, k), row_bytes, columns, std::min(depth, w.cols - k)};
-      if (k + 2 * depth <= w.cols) {
-        strip.next = at(column, k + depth);
+      Window8 window = {at(column, k), nullptr, row_bytes, columns, std::min(depth, w.cols - k)};
+      if (k + 2 * depth <= w.cols && columns == kStrip8) {
+        window.next = at(column, k + depth);
       } else if (k + depth >= w.cols && column + 2 * kStrip8 <= output.column_end) {
-        strip.next = at(column + kStrip8, 0);
+        window.next = at(column + kStrip8, 0);
       }
-      kernel.unpack(strip, scratch.panel8);
       Tile8Args tile = {};
       tile.x = x + k / QuantizedGroup::kSize;
       tile.x_row = x_row;
       tile.panel = &scratch.panel8;
-      tile.groups = strip.columns / QuantizedGroup::kSize;
       tile.y = y.f32() + output.row_begin * y.stride + column;
       tile.y_row = y.stride;
       tile.accumulate = k > 0;
-      run_tiles8(tile, kernel.tiles, output.row_end - output.row_begin, columns, scratch.panel8.edge);
+      run_window8(kernel, window, tile, output.row_end - output.row_begin, scratch.panel8);
     }
   }
 }

@@ -29,21 +29,43 @@ struct Strip8 {
   int64_t row_bytes;
   int64_t rows;  // at least 1; the last one stands for those that are missing
   int64_t columns;
-  const std::byte* next = nullptr;  // of as many rows and bytes that will be asked for then
-
-  /// Asks for part `step` of `steps` of what comes next: its rows lie apart, where the hardware does not
-  /// foresee them.
-  HWY_INLINE void prefetch(int64_t step, int64_t steps, int64_t bytes) const {
-    if (next == nullptr) return;
-    for (int64_t r = kStrip8 * step / steps; r < kStrip8 * (step + 1) / steps; ++r) {
-      const std::byte* row = next + r * row_bytes;
-      for (int64_t i = 0; i < bytes; i += 64) hwy::Prefetch(row + i);
-    }
-  }
 };
+
+/// Rows [begin, end) of a rectangle that will be asked for later: to the L2 cache, since in L1 there is a
+/// panel.
+HWY_INLINE void prefetch_rows(const std::byte* data, int64_t row_bytes, int64_t bytes, int64_t begin,
+                              int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    const std::byte* row = data + r * row_bytes;
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(row + i, 0, 2);
+#else
+    for (int64_t i = 0; i < bytes; i += 64) hwy::Prefetch(row + i);
+#endif
+  }
+}
+
+/// Reads a line of each 64 bytes of a rectangle, row by row: unpacking goes across the rows, which the
+/// hardware does not foresee, so that it would wait for each line.
+HWY_INLINE void touch_rows(const std::byte* data, int64_t row_bytes, int64_t bytes, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::byte* row = data + r * row_bytes;
+    for (int64_t i = 0; i < bytes; i += 64)
+      static_cast<void>(*static_cast<const volatile std::byte*>(row + i));
+  }
+}
 
 /// Addresses of 16 rows.
 using Rows16 = const std::byte* const*;
+
+/// The same addresses, of which the compiler believes them to be in memory: it would put them into vector
+/// registers, from which they come back slowly.
+HWY_INLINE Rows16 in_memory(Rows16 rows) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  asm("" : "+r"(rows) : : "memory");
+#endif
+  return rows;
+}
 
 /// 16 bytes of some rows, a row a block of 128 bits: of 16 rows four vectors on AVX-512, of 4 rows elsewhere.
 constexpr int kLineRows = HWY_TARGET <= HWY_AVX3 ? 4 : 1;
@@ -268,8 +290,7 @@ void unpack_strip(const Strip8& strip, Panel8& panel) {
     Scales8<Format>::unpack(row, blocks, panel.scales + 16 * half, panel.minima + 16 * half, panel);
     int8_t* to = panel.quants + 64 * half;
     for (int64_t b = 0; b < blocks; ++b, to += Format::kBlock / 32 * kChunk8Bytes) {
-      strip.prefetch(half * blocks + b, 2 * blocks, blocks * kBytes);
-      Quants8<Format>::unpack(row, b * kBytes, panel.rows, to);
+      Quants8<Format>::unpack(in_memory(row), b * kBytes, panel.rows, to);
     }
   }
 }

@@ -81,6 +81,12 @@ void plain_tile(const PlainArgs& args) {
     for (int c = 0; c < kColumns; ++c) {
       const auto* row = reinterpret_cast<const typename Load::Element*>(args.w + c * args.row_bytes);
       weights[c] = Load::load(row + at, count);
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+      // A row alone waits for W, which is then read once: ask early, for the tile after the next.
+      if constexpr (kRows == 1) {
+        __builtin_prefetch(args.w + (c + 2 * kColumns) * args.row_bytes + at * int64_t{sizeof(*row)}, 0, 2);
+      }
+#endif
     }
     HWY_UNROLL(4)
     for (int r = 0; r < kRows; ++r) {
