@@ -91,7 +91,7 @@ void add_train(CLI::App& app, TrainArguments& a) {
 void add_new(CLI::App& app, NewArguments& a) {
   CLI::App* c = add(app, "new", "write a commented starter document that fits this machine",
                     "retrograd new sft --model base.gguf --data train.jsonl --out run.toml");
-  c->add_option("ALGORITHM", a.algorithm, "sft")->required();
+  c->add_option("ALGORITHM", a.algorithm, "sft, ppo or grpo")->required();
   c->add_option("--data", a.data, "training data");
   c->add_option("--out", a.out, "where the document goes; without it, standard output");
   add_common(*c, a.common);

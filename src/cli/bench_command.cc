@@ -60,6 +60,7 @@ int run_bench(const BenchArguments& arguments, Progressed& progressed) {
   if (arguments.adapter) files.push_back({"--adapter", *arguments.adapter});
   refuse_to_replace(arguments.json, files);
   if (arguments.ctx) document.training.ctx = *arguments.ctx;
+  if (document.rolls_out()) return run_reward_bench(arguments, document, progressed);
   ProgressReporter reporter;
   for (const std::string& warning : document.warnings) reporter.warn(warning);
   const data::DataFile file = open_examples(arguments, document);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/arguments.h"
+#include "run/document.h"
 
 namespace retro::cli {
 
@@ -16,6 +17,8 @@ int run_new(const NewArguments& arguments);
 int run_preview(const PreviewArguments& arguments);
 int run_plan(const PlanArguments& arguments);
 int run_bench(const BenchArguments& arguments, Progressed& progressed);
+/// The same of a document that samples answers, with what the arguments say in it.
+int run_reward_bench(const BenchArguments& arguments, const run::Document& document, Progressed& progressed);
 int run_chat(const ChatArguments& arguments, Progressed& progressed);
 int run_inspect(const InspectArguments& arguments);
 

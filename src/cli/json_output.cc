@@ -46,8 +46,11 @@ bool takes_writes(const fs::path& path) {
 std::vector<UsedFile> used_files(const run::Document& document) {
   std::vector<UsedFile> files = {{"the run document", document.path},
                                  {"the model", document.model.path},
-                                 {"sft.data", document.sft.data},
                                  {"output.path", document.output.path}};
+  if (!document.rolls_out()) files.push_back({"sft.data", document.sft.data});
+  if (document.rolls_out()) files.push_back({"the prompts", document.rollout().prompts});
+  if (document.reference) files.push_back({"reference.model", document.reference->model});
+  if (document.observe) files.push_back({"observe.directory", document.observe->directory});
   if (document.lora.init_adapter) files.push_back({"lora.init_adapter", *document.lora.init_adapter});
   if (document.evaluation) files.push_back({"evaluation.data", document.evaluation->data});
   if (document.metrics.jsonl) files.push_back({"metrics.jsonl", *document.metrics.jsonl});

@@ -68,6 +68,7 @@ void advise(const PlanArguments& arguments, const run::Document& document,
 int run_plan(const PlanArguments& arguments) {
   const run::Document document =
       run::load_document(arguments.config, {arguments.common.model, arguments.common.device});
+  run::require_sft(document);
   refuse_to_replace(arguments.json, used_files(document));
   ProgressReporter reporter;
   for (const std::string& warning : document.warnings) reporter.warn(warning);

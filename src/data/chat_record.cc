@@ -31,34 +31,14 @@ constexpr ForeignShape kForeignShapes[] = {
     {"completion", "prompt/completion"},
 };
 
-void check_top(const Json& record) {
-  if (!record.is_object()) {
-    fail(ErrorKind::data, "is {}; each line is one JSON object with \"messages\"", shown(record));
+/// "messages, tools and metadata".
+std::string in_words(std::span<const std::string_view> fields) {
+  std::string text;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == fields.size() ? " and " : ", ";
+    text += fields[i];
   }
-  if (!record.contains("messages")) {
-    for (const ForeignShape& shape : kForeignShapes) {
-      if (record.contains(shape.field)) {
-        fail(ErrorKind::data,
-             "is a record in the {} shape (\"{}\"); write it as {{\"messages\": [{{\"role\": \"user\", "
-             "\"content\": \"…\"}}, "
-             "…]}}. (A later build rewrites such files: `retrograd convert IN OUT`)",
-             shape.name, shape.field);
-      }
-    }
-    if (record.contains("chosen") || record.contains("rejected")) {
-      fail(ErrorKind::data,
-           "is a preference pair (\"chosen\", \"rejected\"); sft trains records with \"messages\"");
-    }
-    fail(ErrorKind::data,
-         "has no \"messages\"; a record is {{\"messages\": [{{\"role\": …, \"content\": …}}, …]}}");
-  }
-  for (const auto& [key, value] : record.items()) {
-    if (key != "messages" && key != "tools" && key != "metadata") {
-      fail(ErrorKind::data,
-           "has an unknown field {}; a record has messages, tools and metadata. Move it to metadata",
-           shown(Json(key)));
-    }
-  }
+  return text;
 }
 
 /// The names of the declared tools.
@@ -227,9 +207,39 @@ Json read_messages(const Json& messages, const std::set<std::string>& tools) {
 
 }  // namespace
 
+void check_record_fields(const Json& record, std::span<const std::string_view> fields) {
+  if (!record.is_object()) {
+    fail(ErrorKind::data, "is {}; each line is one JSON object with \"messages\"", shown(record));
+  }
+  if (!record.contains("messages")) {
+    for (const ForeignShape& shape : kForeignShapes) {
+      if (record.contains(shape.field)) {
+        fail(ErrorKind::data,
+             "is a record in the {} shape (\"{}\"); write it as {{\"messages\": [{{\"role\": \"user\", "
+             "\"content\": \"…\"}}, "
+             "…]}}. (A later build rewrites such files: `retrograd convert IN OUT`)",
+             shape.name, shape.field);
+      }
+    }
+    if (record.contains("chosen") || record.contains("rejected")) {
+      fail(ErrorKind::data,
+           "is a preference pair (\"chosen\", \"rejected\"); sft trains records with \"messages\"");
+    }
+    fail(ErrorKind::data,
+         "has no \"messages\"; a record is {{\"messages\": [{{\"role\": …, \"content\": …}}, …]}}");
+  }
+  for (const auto& [key, value] : record.items()) {
+    if (std::find(fields.begin(), fields.end(), key) == fields.end()) {
+      fail(ErrorKind::data, "has an unknown field {}; a record has {}. Move it to metadata", shown(Json(key)),
+           in_words(fields));
+    }
+  }
+}
+
 ChatRecord parse_chat_record(std::string_view text, size_t line) {
+  constexpr std::string_view kFields[] = {"messages", "tools", "metadata"};
   const Json record = text::parse_json(text);
-  check_top(record);
+  check_record_fields(record, kFields);
   ChatRecord result;
   result.line = line;
   std::set<std::string> names;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string_view>
 
 namespace retro::data {
@@ -17,6 +18,10 @@ struct ChatRecord {
   std::shared_ptr<const nlohmann::ordered_json> messages;  ///< an array, not empty
   std::shared_ptr<const nlohmann::ordered_json> tools;     ///< an array as the record has it; null where none
 };
+
+/// Checks that a record is an object with "messages" and no field but `fields`. Throws Error(data); common
+/// shapes of other trainers are named in it.
+void check_record_fields(const nlohmann::ordered_json& record, std::span<const std::string_view> fields);
 
 /// Reads one line of a chat file for training. Throws Error(data) with what is wrong and how to mend it; file
 /// and line are the caller's to add.

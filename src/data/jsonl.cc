@@ -18,14 +18,12 @@ std::vector<RecordLine> record_lines(std::string_view text) {
   return lines;
 }
 
-std::vector<RecordLine> check_chat(std::string_view text, const std::string& file) {
+std::vector<RecordLine> check_lines(std::string_view text, const std::string& file, std::string_view example,
+                                    const std::function<void(const RecordLine&)>& check) {
   constexpr size_t kShown = 20;
   std::vector<RecordLine> lines = record_lines(text);
   if (lines.empty()) {
-    fail(ErrorKind::data,
-         "{}: has no records; write one a line, as {{\"messages\": [{{\"role\": \"user\", \"content\": "
-         "\"…\"}}, {{\"role\": \"assistant\", \"content\": \"…\"}}]}}",
-         file);
+    fail(ErrorKind::data, "{}: has no records; write one a line, as {}", file, example);
   }
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) check_utf8(text, file);
   if (lines.front().text.find_first_not_of(" \t") == lines.front().text.find('[')) {
@@ -42,7 +40,7 @@ std::vector<RecordLine> check_chat(std::string_view text, const std::string& fil
   size_t bad = 0;
   for (const RecordLine& line : lines) {
     try {
-      parse_chat_record(line.text, line.number);
+      check(line);
     } catch (const Error& error) {
       if (++bad > kShown) continue;
       problems += fmt::format("{}{}:{}: {}", bad > 1 ? "\n" : "", file, line.number, error.what());
@@ -51,6 +49,13 @@ std::vector<RecordLine> check_chat(std::string_view text, const std::string& fil
   if (bad > kShown) problems += fmt::format("\n{}: and {} more bad lines", file, bad - kShown);
   if (bad > 0) throw Error(ErrorKind::data, problems);
   return lines;
+}
+
+std::vector<RecordLine> check_chat(std::string_view text, const std::string& file) {
+  return check_lines(text, file,
+                     "{\"messages\": [{\"role\": \"user\", \"content\": \"…\"}, {\"role\": "
+                     "\"assistant\", \"content\": \"…\"}]}",
+                     [](const RecordLine& line) { parse_chat_record(line.text, line.number); });
 }
 
 ChatFile::ChatFile(const std::filesystem::path& path)

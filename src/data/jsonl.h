@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,12 @@ struct RecordLine {
 
 /// The lines of a chat file that are not blank. Lines end at LF or CR LF alone; U+2028 is text.
 std::vector<RecordLine> record_lines(std::string_view text);
+
+/// Checks every line that is not blank by `check`, which throws Error(data) without file and line. Throws
+/// Error(data) that lists all bad lines, the first 20 in full, as `file:line: what and how to mend it`; and
+/// for a file without a record, with `example` as one.
+std::vector<RecordLine> check_lines(std::string_view text, const std::string& file, std::string_view example,
+                                    const std::function<void(const RecordLine&)>& check);
 
 /// Checks every line as a record to train. Throws Error(data) that lists all bad lines, the first 20 in full,
 /// as `file:line: what and how to mend it`; and for a file without a record.

@@ -73,9 +73,18 @@ struct Query {
   int32_t token = 0;
 };
 
+/// How the token after a query's row is drawn: from softmax(z · inverse_temperature) over the smallest set of
+/// the likeliest tokens with a mass of at least top_p (Holtzman et al. 2020), by one number in [0, 1).
+struct Draw {
+  float uniform = 0;
+  float inverse_temperature = 0;  // 0: the likeliest token, the lowest id among equals
+  float top_p = 1;
+};
+
 enum class HeadMode {
   score,     // log-probabilities only
   backward,  // log-probabilities, and the gradient for `dlogprobs`, which are known
+  sample,    // draws a token for each query, and its log-probability at the draw's temperature
 };
 
 /// What differs between passes. All arrays are host memory and live until the pass has run.
@@ -90,6 +99,10 @@ struct PassArgs {
   std::span<const float> dlogprobs;  // [queries] d loss / d logprob, in HeadMode::backward
   std::span<float> logprobs;         // [queries] out
   HeadMode head_mode = HeadMode::score;
+  float inverse_temperature = 1;  // of log-probabilities and their gradient; logits are multiplied by it
+  // In HeadMode::sample, where each query has a row of its own and its token is not read:
+  std::span<const Draw> draws;  // [queries]
+  std::span<int32_t> sampled;   // [queries] out; -1 where a logit is not finite (-infinity is a logit)
 };
 
 /// out[r] = scale · table[tokens[r]].
@@ -196,10 +209,10 @@ struct KvStoreArgs {
   Matrix carry_v;
 };
 
-/// out = softmax(scale · q·Kᵀ) · V over the keys a row sees (with a window, positions > p − window only).
-/// lse [R, heads] is the log-sum-exp of the scaled scores. Heads h share the key head h / (heads / kv_heads).
-/// Key tiles are cut at fixed positions of the sequence, so that a row's bits depend on its own sequence
-/// alone.
+/// out = softmax(cap(scale · q·Kᵀ)) · V over the keys a row sees (with a window, positions > p − window
+/// only). cap(s) = softcap·tanh(s / softcap), or s where softcap is 0. lse [R, heads] is the log-sum-exp of
+/// the scores. Heads h share the key head h / (heads / kv_heads). Key tiles are cut at fixed positions of the
+/// sequence, so that a row's bits depend on its own sequence alone.
 struct AttentionArgs {
   Matrix q;
   Matrix carry_k;
@@ -211,6 +224,7 @@ struct AttentionArgs {
   int32_t head_dim = 0;
   float scale = 1;
   int32_t window = 0;  // 0: none
+  float softcap = 0;   // 0: none
   /// A row that is alone in its segment sums in another order, in lanes along its head's elements.
   bool fast = false;
 };
@@ -288,11 +302,11 @@ struct ZeroArgs {
 /// The most rows of a head's chunk; more would be no faster.
 constexpr int32_t kMaxHeadChunkRows = 1024;
 
-/// logprob(row, token) = z[token] − logsumexp(z), z = h[row]·Wᵀ. Rows that carry a query are gathered in
-/// chunks of `chunk_rows`, at most kMaxHeadChunkRows; logits [chunk_rows, vocabulary] is all that is ever
-/// built of them. In HeadMode::backward dh[row] = Σ_q g_q · (W[token_q] − softmax(z)·W) over the row's
-/// queries, 0 for rows without. log-sum-exp runs over fixed blocks of the vocabulary, so no bit depends on
-/// chunk_rows.
+/// logprob(row, token) = z[token] − logsumexp(z), z = cap(h[row]·Wᵀ) / temperature, cap as in AttentionArgs.
+/// Rows that carry a query are gathered in chunks of `chunk_rows`, at most kMaxHeadChunkRows; logits
+/// [chunk_rows, vocabulary] is all that is ever built of them. In HeadMode::backward dh[row] = Σ_q g_q ·
+/// (W[token_q] − softmax(z)·W) / temperature over the row's queries, 0 for rows without. log-sum-exp runs
+/// over fixed blocks of the vocabulary, so no bit depends on chunk_rows.
 struct HeadArgs {
   Matrix h;
   Weight w;
@@ -301,7 +315,8 @@ struct HeadArgs {
   Matrix dgathered;  // [chunk_rows, in] scratch
   Matrix logits;     // [chunk_rows, vocabulary] scratch
   int32_t chunk_rows = 1;
-  bool fast = false;      // the product of LinearArgs::fast, in HeadMode::score alone
+  float softcap = 0;      // 0: none
+  bool fast = false;      // the product of LinearArgs::fast, without HeadMode::backward
   Matrix gathered8 = {};  // [chunk_rows, quantized] scratch for it; no data where w has no blocks
 };
 

@@ -27,7 +27,7 @@ EnginePlan plan_engine(const model::Model& model, const model::AdapterLayout* ad
   EnginePlan plan;
   plan.options = options;
   plan.options.set_rows = std::max(options.set_rows, options.micro_batch);
-  plan.carry_rows = plan.options.set_rows;
+  plan.carry_rows = std::max(options.carry_rows, plan.options.set_rows);
   const bool several_passes = plan.options.set_rows > options.micro_batch;
 
   graph::ProgramOptions program;
@@ -38,7 +38,7 @@ EnginePlan plan_engine(const model::Model& model, const model::AdapterLayout* ad
   program.keep_carry_gradients = several_passes;
   program.fast_activations = options.fast_activations;
   const int32_t context = options.context > 0 ? options.context : plan.options.set_rows;
-  model::ModelGraph built = model.build_graph(adapter, static_cast<int32_t>(plan.carry_rows), context);
+  model::ModelGraph built = model.build_graph(adapter, plan.options.set_rows, context);
   plan.program = graph::make_program(built.graph, program);
   const int64_t table_bytes = built.table_bytes();
   plan.tables = std::move(built.tables);
@@ -167,22 +167,25 @@ void Engine::clear_carry_gradients(int64_t rows) {
 
 void Engine::run(std::span<const Sequence> set, std::span<const Piece> pieces, device::HeadMode mode,
                  size_t begin, size_t end) {
-  const device::PassArgs& pass = pass_.build(set, pieces, mode);
+  const device::PassArgs& pass = pass_.build(set, pieces, mode, 1 / plan_.options.temperature);
   for (const int32_t row : pass.carry_rows) RETRO_CHECK(row < plan_.carry_rows);
   executable_.run(device_, begin, end, pass);
-  if (end >= plan_.program.head_end) pass_.deliver(set);
+  if (end >= plan_.program.head_end) pass_.deliver(set, head_args().h);
 }
 
 void Engine::score(std::span<const Sequence> sequences) {
   while (!sequences.empty()) {
     const size_t count = pass_prefix(sequences.size(), plan_.options.micro_batch,
                                      [&](size_t i) { return sequences[i].rows(); });
-    const auto set = sequences.first(count);
-    passes_.cut(set, plan_.options.micro_batch);
-    for (size_t p = 0; p < passes_.size(); ++p) {
-      run(set, passes_[p], device::HeadMode::score, 0, plan_.program.head_end);
-    }
+    score_set(sequences.first(count));
     sequences = sequences.subspan(count);
+  }
+}
+
+void Engine::score_set(std::span<const Sequence> set) {
+  passes_.cut(set, plan_.options.micro_batch);
+  for (size_t p = 0; p < passes_.size(); ++p) {
+    run(set, passes_[p], device::HeadMode::score, 0, plan_.program.head_end);
   }
 }
 
@@ -220,9 +223,7 @@ void Engine::accumulate_coupled(std::span<const Sequence> set, const Objective& 
     for (const Sequence& sequence : set) rows += sequence.rows();
     clear_carry_gradients(rows);
   }
-  for (size_t p = 0; p < passes_.size(); ++p) {
-    run(set, passes_[p], device::HeadMode::score, 0, program.head_end);
-  }
+  score_set(set);
   objective();
   // The last pass's activations are still there.
   run(set, passes_[passes_.size() - 1], device::HeadMode::backward, program.forward_end,
@@ -261,8 +262,22 @@ Logits Engine::next_logits(std::span<const Sequence> set, std::span<const Piece>
   return logits();
 }
 
+void Engine::forward(const device::PassArgs& pass) {
+  RETRO_CHECK(pass.rows <= plan_.options.micro_batch);
+  for (const int32_t row : pass.carry_rows) RETRO_CHECK(row < plan_.carry_rows);
+  executable_.run(device_, 0, plan_.program.forward_end, pass);
+}
+
+void Engine::head(const device::PassArgs& pass) {
+  executable_.run(device_, plan_.program.forward_end, plan_.program.head_end, pass);
+}
+
+const device::HeadArgs& Engine::head_args() const {
+  return std::get<device::HeadArgs>(executable_.operations()[plan_.program.forward_end]);
+}
+
 Logits Engine::logits() const {
-  const auto& head = std::get<device::HeadArgs>(executable_.operations()[plan_.program.forward_end]);
+  const device::HeadArgs& head = head_args();
   return {head.logits.f32(), static_cast<size_t>(head.w.rows), static_cast<size_t>(head.logits.stride)};
 }
 

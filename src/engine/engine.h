@@ -30,6 +30,8 @@ struct EngineOptions {
   int32_t checkpoint_layers = 0;  // 0: no gradient checkpointing
   DType checkpoint_dtype = DType::F32;
   int64_t head_chunk_rows = 64;
+  int32_t carry_rows = 0;  // rows of keys and values to keep; fewer than set_rows counts as it
+  float temperature = 1;   // of log-probabilities and their gradient
   /// Products of sampling: activations in 8 bits (device/op_args.h, LinearArgs::fast). Only without `train`.
   bool fast_activations = false;
 };
@@ -73,10 +75,13 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Of all four: no sequence, and no coupled set, has more rows than the plan's set_rows.
+  // Of these: no sequence, and no coupled set, has more rows than the plan's set_rows.
 
   /// Log-probabilities of all queries. Sequences are independent of one another, bit for bit.
   void score(std::span<const Sequence> sequences);
+
+  /// The same for a set that may hold trees.
+  void score_set(std::span<const Sequence> set);
 
   /// Adds the gradient of independent sequences whose dlogprobs are known; also fills their logprobs.
   void accumulate(std::span<const Sequence> sequences);
@@ -101,6 +106,11 @@ class Engine {
   /// more than the plan's head_chunk_rows. Of a piece's tokens [begin, end) only `end` is a target.
   Logits next_logits(std::span<const Sequence> set, std::span<const Piece> pieces);
 
+  /// Runs the rows of a pass that the caller has laid out over carry rows of its own, then the head for
+  /// `queries` of them, as often as wanted.
+  void forward(const device::PassArgs& pass);
+  void head(const device::PassArgs& pass);
+
   const EnginePlan& plan() const { return plan_; }
 
  private:
@@ -110,6 +120,7 @@ class Engine {
   void clear_carry_gradients(int64_t rows);
   void run(std::span<const Sequence> set, std::span<const Piece> pieces, device::HeadMode mode, size_t begin,
            size_t end);
+  const device::HeadArgs& head_args() const;
   Logits logits() const;
   void accumulate_known(std::span<const Sequence> set);
 

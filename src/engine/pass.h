@@ -10,7 +10,7 @@
 
 namespace retro::engine {
 
-/// Positions [begin, end) of a sequence; `carry_begin` is the carry row of its position 0.
+/// Tokens [begin, end) of a sequence; `carry_begin` is the carry row of its first token.
 struct Piece {
   int32_t sequence = 0;
   int32_t begin = 0;
@@ -69,19 +69,30 @@ class PassBuffers {
 
   /// Lays out `pieces`; the arrays of the result live here. Queries come with the sequences' dlogprobs.
   const device::PassArgs& build(std::span<const Sequence> set, std::span<const Piece> pieces,
-                                device::HeadMode mode);
-  /// Brings the pass's log-probabilities back to the sequences it was built from.
-  void deliver(std::span<const Sequence> set) const;
+                                device::HeadMode mode, float inverse_temperature = 1);
+  /// Brings the pass's log-probabilities, and from `hidden` the rows they were made of, back to the sequences
+  /// it was built from.
+  void deliver(std::span<const Sequence> set, const device::Matrix& hidden) const;
 
  private:
   struct Origin {
     int32_t sequence;
     int32_t query;
   };
+  void add_rows(std::span<const Sequence> set, const Piece& piece);
+  int32_t segment_of(std::span<const Sequence> set, int32_t sequence);
+
   std::vector<int32_t> tokens_, positions_, carry_rows_;
   std::vector<device::Segment> segments_;
   std::vector<device::Query> queries_;
   std::vector<Origin> origins_;
+  /// Of each sequence of the set.
+  struct Place {
+    int32_t position = 0;  // of its first token
+    int32_t carry = 0;     // row of its first token, where the set's own order gives it
+    int32_t segment = -1;  // in this pass
+  };
+  std::vector<Place> places_;
   std::vector<float> dlogprobs_, logprobs_;
   device::PassArgs args_;
 };

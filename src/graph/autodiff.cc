@@ -251,8 +251,9 @@ Program make_program(const Graph& graph, const ProgramOptions& options) {
   const bool fast = options.fast_activations;
   if (fast && has_blocks(graph.head))
     scratch.push_back(add("head.rows.x8", device::quantized_columns(width), chunk));
-  program.nodes.push_back(
-      {op::Head{graph.head, static_cast<int32_t>(chunk), fast}, {graph.output}, std::move(scratch)});
+  program.nodes.push_back({op::Head{graph.head, static_cast<int32_t>(chunk), graph.head_softcap, fast},
+                           {graph.output},
+                           std::move(scratch)});
   program.head_end = program.nodes.size();
   if (options.backward) Backward(graph, options, program, std::move(checkpoints), dh).run();
   return program;

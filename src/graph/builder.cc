@@ -88,7 +88,8 @@ void Builder::end_layers(ValueId x) {
   begin_layer(x);
 }
 
-Graph Builder::finish(ValueId h, const NamedWeight& head) {
+Graph Builder::finish(ValueId h, const NamedWeight& head, float softcap) {
+  graph_.head_softcap = softcap;
   RETRO_CHECK(graph_.layer_begin.size() >= 2 && head.weight.cols == cols(h));
   graph_.output = h;
   graph_.head = head.weight;

@@ -42,8 +42,8 @@ class Builder {
   void begin_layer(ValueId x);
   /// Closes the last layer, whose output is `x`.
   void end_layers(ValueId x);
-  /// `h` enters the head; the graph is complete.
-  Graph finish(ValueId h, const NamedWeight& head);
+  /// `h` enters the head, whose logits are capped where `softcap` is not 0; the graph is complete.
+  Graph finish(ValueId h, const NamedWeight& head, float softcap = 0);
 
  private:
   ValueId emit(const Operation& operation, std::vector<ValueId> in, const std::string& name, int64_t cols);

@@ -71,6 +71,7 @@ struct Attention {  // q → out, lse
   int32_t head_dim = 0;
   float scale = 1;
   int32_t window = 0;
+  float softcap = 0;
   bool fast = false;
 };
 struct AttentionBack {  // q, out, lse, dout → dq, delta
@@ -104,6 +105,7 @@ struct Copy {  // from → to
 struct Head {  // h → dh or kNone, gathered, dgathered, logits [, gathered8 where it is fast and w has blocks]
   device::Weight w;
   int32_t chunk_rows = 1;
+  float softcap = 0;
   bool fast = false;
 };
 
@@ -143,6 +145,7 @@ struct Graph {
   std::vector<ValueId> layer_input;  // the residual stream there; the last entry is the last layer's output
   ValueId output = kNone;            // hidden rows that enter the head
   device::Weight head;
+  float head_softcap = 0;  // of the logits; 0: none
 
   ValueId add_value(std::string name, int64_t cols, DType dtype = DType::F32, int64_t rows = 0) {
     values.push_back({std::move(name), cols, rows, dtype});

@@ -10,7 +10,8 @@
 namespace retro::model {
 
 std::span<const Architecture* const> architectures() {
-  static constexpr std::array<const Architecture*, 5> kAll = {&kLlama, &kQwen2, &kQwen3, &kPhi3, &kGemma3};
+  static constexpr std::array<const Architecture*, 6> kAll = {&kLlama, &kQwen2,  &kQwen3,
+                                                              &kPhi3,  &kGemma2, &kGemma3};
   return kAll;
 }
 
@@ -72,8 +73,8 @@ constexpr Refused kRefused[] = {
     {"attention.clamp_kqv", 0, "clamped queries, keys and values are not available in this build"},
     {"attention.max_alibi_bias", 0, "ALiBi is not available in this build"},
     {"attention.causal", 1, "attention that is not causal is not available in this build"},
-    {"attn_logit_softcapping", 0, "soft caps are not available in this build"},
-    {"final_logit_softcapping", 0, "soft caps are not available in this build"},
+    {"attn_logit_softcapping", 0, "soft caps are not available for this architecture"},
+    {"final_logit_softcapping", 0, "soft caps are not available for this architecture"},
     {"logit_scale", 0, "scaled logits are not available in this build"},
     {"residual_scale", 0, "scaled residuals are not available in this build"},
     {"embedding_scale", 0, "embedding scales from the file are not available in this build"},

@@ -34,7 +34,7 @@ struct Architecture {
   graph::ValueId (*block)(const Block& block, graph::ValueId x) = nullptr;
 };
 
-extern const Architecture kLlama, kQwen2, kQwen3, kPhi3, kGemma3;
+extern const Architecture kLlama, kQwen2, kQwen3, kPhi3, kGemma2, kGemma3;
 
 /// All that this build knows.
 std::span<const Architecture* const> architectures();

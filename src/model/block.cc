@@ -50,6 +50,7 @@ Block::Value Block::attention(Value q, Value k, Value v) const {
   attention.head_dim = h.head_dim;
   attention.scale = h.attention_scale;
   attention.window = slides ? h.window : 0;
+  attention.softcap = h.attention_softcap;
   return builder_.attention(turned_q, turned_k, v, attention);
 }
 
@@ -76,7 +77,8 @@ graph::Graph build_decoder(graph::Builder& builder, const Model& model, const Ro
   builder.end_layers(x);
   const auto out = builder.rms_norm(x, model.vector("output_norm.weight", h.embedding), h.rms_eps);
   return builder.finish(out,
-                        model.tied() ? embedding : model.matrix("output.weight", h.vocabulary, h.embedding));
+                        model.tied() ? embedding : model.matrix("output.weight", h.vocabulary, h.embedding),
+                        h.output_softcap);
 }
 
 }  // namespace retro::model

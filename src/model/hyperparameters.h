@@ -33,6 +33,8 @@ struct Hyperparameters {
   float rms_eps = 0;
   float embedding_scale = 1;
   float attention_scale = 0;
+  float attention_softcap = 0;  // of attention scores; 0: none
+  float output_softcap = 0;     // of logits; 0: none
   int32_t rope_dims = 0;
   device::RopeStyle rope_style = device::RopeStyle::interleaved;
   RopeSettings rope;           // of full-attention layers

@@ -11,14 +11,13 @@ namespace retro::run {
 
 namespace {
 
-engine::EngineOptions chat_engine(int32_t ctx) {
+engine::GeneratorOptions chat_generator(const ModelContext& context, int32_t ctx) {
   constexpr int32_t kPrefillRows = 128;
-  engine::EngineOptions options;
-  options.train = false;
-  options.micro_batch = std::min(kPrefillRows, ctx);
-  options.set_rows = ctx;
+  engine::GeneratorOptions options;
+  options.batch = std::min(kPrefillRows, ctx);
   options.context = ctx;
-  options.head_chunk_rows = 1;
+  options.pages = engine::pages_of(ctx);
+  options.end_tokens = context.tokenizer.vocabulary().eog_ids();
   return options;
 }
 
@@ -28,10 +27,8 @@ ChatSession::ChatSession(const ModelContext& context, device::Device& device, co
                          const ChatOptions& options)
     : context_(context),
       options_(options),
-      engine_(device, adapter,
-              engine::plan_engine(context.model, adapter == nullptr ? nullptr : &adapter->layout,
-                                  chat_engine(options.ctx))),
-      sampler_(options.sampling),
+      generator_(device, context.model, adapter, chat_generator(context, options.ctx)),
+      sequence_(generator_.open()),
       messages_(std::make_unique<nlohmann::ordered_json>()) {
   reset();
 }
@@ -62,13 +59,22 @@ std::vector<text::TokenId> ChatSession::prompt() const {
   return tokens;
 }
 
-// Keys of the longest common beginning are still there; at least the last token is computed for its logits.
-std::span<const float> ChatSession::feed(const std::vector<text::TokenId>& tokens) {
-  const auto end = std::mismatch(tokens.begin(), tokens.end(), cached_.begin(), cached_.end()).first;
-  const size_t kept = std::min(static_cast<size_t>(end - tokens.begin()), tokens.size() - 1);
-  const auto logits = engine_.next_logits(std::span(tokens).subspan(kept), static_cast<int32_t>(kept));
-  cached_ = tokens;
-  return logits;
+AnswerEnd ChatSession::sample(int64_t most, const std::function<void(text::TokenId)>& emit) {
+  engine::SamplingOptions sampling = options_.sampling;
+  sampling.first_draw = draws_;
+  const auto room = options_.ctx - static_cast<int64_t>(generator_.tokens(sequence_).size());
+  generator_.start(sequence_, sampling, static_cast<int32_t>(std::min(most, room)));
+  const engine::Completion& answer = generator_.completion(sequence_);
+  for (size_t seen = 0; generator_.sampling(sequence_);) {
+    if (interrupted()) return AnswerEnd::interrupted;
+    generator_.step();
+    for (; seen < answer.tokens.size(); ++seen) {
+      ++draws_;
+      if (!context_.tokenizer.is_eog(answer.tokens[seen])) emit(answer.tokens[seen]);
+    }
+  }
+  if (answer.finish == engine::Finish::end_token) return AnswerEnd::end_of_turn;
+  return room <= most ? AnswerEnd::context_full : AnswerEnd::max_new_tokens;
 }
 
 AnswerEnd ChatSession::answer(const std::string& message,
@@ -87,24 +93,13 @@ AnswerEnd ChatSession::answer(const std::string& message,
     answer += text;
     if (!text.empty()) stream(text);
   };
-  AnswerEnd end = AnswerEnd::max_new_tokens;
-  for (int64_t made = 0; made < options_.max_new_tokens; ++made) {
-    if (interrupted()) {
-      end = AnswerEnd::interrupted;
-      break;
-    }
-    const text::TokenId next = sampler_.sample(feed(tokens), draws_++);
-    if (context_.tokenizer.is_eog(next)) {
-      end = AnswerEnd::end_of_turn;
-      break;
-    }
-    emit(decoder.push(next));
-    tokens.push_back(next);
-    if (static_cast<int32_t>(tokens.size()) >= options_.ctx) {
-      end = AnswerEnd::context_full;
-      break;
-    }
-  }
+  // Keys of the longest common beginning are still there.
+  const auto& known = generator_.tokens(sequence_);
+  const auto common = std::mismatch(tokens.begin(), tokens.end(), known.begin(), known.end()).first;
+  const auto kept = static_cast<size_t>(common - tokens.begin());
+  generator_.truncate(sequence_, kept);
+  generator_.append(sequence_, std::span(tokens).subspan(kept));
+  const AnswerEnd end = sample(options_.max_new_tokens, [&](text::TokenId id) { emit(decoder.push(id)); });
   emit(decoder.flush());
   messages_->push_back({{"role", "assistant"}, {"content", answer}});
   return end;

@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/engine.h"
-#include "engine/sampler.h"
+#include "engine/generator.h"
 #include "run/model_context.h"
 
 namespace retro::run {
@@ -38,14 +37,14 @@ class ChatSession {
 
  private:
   std::vector<text::TokenId> prompt() const;
-  std::span<const float> feed(const std::vector<text::TokenId>& tokens);
+  /// Samples up to `most` tokens behind what the generator holds.
+  AnswerEnd sample(int64_t most, const std::function<void(text::TokenId)>& emit);
 
   const ModelContext& context_;
   ChatOptions options_;
-  engine::Engine engine_;
-  engine::Sampler sampler_;
+  engine::Generator generator_;
+  engine::Generator::Id sequence_;  // the conversation so far
   std::unique_ptr<nlohmann::ordered_json> messages_;
-  std::vector<text::TokenId> cached_;  // tokens whose keys the engine holds
   uint64_t draws_ = 0;
 };
 

@@ -80,6 +80,7 @@ class Loader {
   std::string check(const Key& key, const TomlValue& value, KeyValue& checked);
   std::string check_choice(const Key& key, const TomlValue& value, KeyValue& checked);
   std::string check_names(const TomlValue& value, KeyValue& checked);
+  static bool check_command(const TomlValue& value, KeyValue& checked);
   std::string check_object(const TomlValue& value, KeyValue& checked);
   void resolve(std::filesystem::path& path) const {
     if (!path.empty()) path = folder_ / path;
@@ -114,7 +115,6 @@ void Loader::read_algorithm(const TomlValue& root) {
   }
   for (const Key& key : keys()) {
     if (key.section != "run" || key.name != "algorithm") continue;
-    if (entry->value.kind == TomlValue::Kind::string && entry->value.string == key.choices[0]) return;
     read_key(key, *entry);
     faults_.throw_if_any();
   }
@@ -132,7 +132,7 @@ void Loader::read_section(std::string_view name, const TomlEntry& entry) {
   std::vector<std::string_view> names;
   const Section* section = nullptr;
   for (const Section& known : sections()) {
-    if (known.refusal.empty()) names.push_back(known.name);
+    if (refusal_for(known, document_.run.algorithm).empty()) names.push_back(known.name);
     if (known.name == name) section = &known;
   }
   if (section == nullptr) {
@@ -143,8 +143,8 @@ void Loader::read_section(std::string_view name, const TomlEntry& entry) {
                                       table ? "section" : "key outside the sections,", name, hint));
     return;
   }
-  if (!section->refusal.empty()) {
-    faults_.add(entry.at, fmt::format("[{}] {}", name, section->refusal));
+  if (const std::string refusal = refusal_for(*section, document_.run.algorithm); !refusal.empty()) {
+    faults_.add(entry.at, fmt::format("[{}] {}", name, refusal));
     return;
   }
   if (entry.value.kind != TomlValue::Kind::table) {
@@ -154,9 +154,14 @@ void Loader::read_section(std::string_view name, const TomlEntry& entry) {
     return;
   }
   document_.positions.emplace(name, entry.at);
-  if (name == "evaluation") document_.evaluation.emplace();
-  if (name == "checkpoint") document_.checkpoint.emplace();
+  if (section->open != nullptr) section->open(document_);
   for (const TomlEntry& child : entry.value.entries) {
+    const std::string nested = fmt::format("{}.{}", name, child.key);
+    if (std::any_of(sections().begin(), sections().end(),
+                    [&](const Section& known) { return known.name == nested; })) {
+      read_section(nested, child);
+      continue;
+    }
     const auto key = std::find_if(keys().begin(), keys().end(), [&](const Key& known) {
       return known.section == name && known.name == child.key;
     });
@@ -172,8 +177,12 @@ void Loader::read_section(std::string_view name, const TomlEntry& entry) {
 void Loader::read_key(const Key& key, const TomlEntry& entry) {
   const std::string name = fmt::format("{}.{}", key.section, key.name);
   const std::string shown = fmt::format("[{}].{} = {}", key.section, key.name, spell(entry.value));
-  if (!key.refusal.empty()) {
-    faults_.add_key(name, entry.at, fmt::format("{}: {}", shown, key.refusal));
+  constexpr std::string_view kRolloutOnly =
+      "is for runs that sample answers (ppo, grpo, agent_grpo, distill); an sft run does not read it. Remove "
+      "it";
+  const std::string_view refusal = key.rollout_only && !document_.rolls_out() ? kRolloutOnly : key.refusal;
+  if (!refusal.empty()) {
+    faults_.add_key(name, entry.at, fmt::format("{}: {}", shown, refusal));
     return;
   }
   KeyValue checked;
@@ -200,7 +209,11 @@ std::string Loader::check(const Key& key, const TomlValue& value, KeyValue& chec
     case KeyKind::boolean:
       return pass(value.kind == Kind::boolean);
     case KeyKind::integer:
-      if (value.kind == Kind::string && !key.choices.empty() && value.string == key.choices[0]) return {};
+      if (const auto word = std::find(key.choices.begin(), key.choices.end(), value.string);
+          value.kind == Kind::string && word != key.choices.end()) {
+        checked.integer = key.choices.begin() - word;
+        return {};
+      }
       return pass(value.kind == Kind::integer && key.bounds.hold(static_cast<double>(value.integer)));
     case KeyKind::real:
       checked.real = value.kind == Kind::integer ? static_cast<double>(value.integer) : value.real;
@@ -214,6 +227,8 @@ std::string Loader::check(const Key& key, const TomlValue& value, KeyValue& chec
       return check_choice(key, value, checked);
     case KeyKind::names:
       return pass(check_names(value, checked).empty());
+    case KeyKind::command:
+      return pass(check_command(value, checked));
     case KeyKind::object:
       return value.kind == Kind::table ? check_object(value, checked) : rule();
   }
@@ -248,6 +263,16 @@ std::string Loader::check_names(const TomlValue& value, KeyValue& checked) {
   return {};
 }
 
+bool Loader::check_command(const TomlValue& value, KeyValue& checked) {
+  if (value.kind != TomlValue::Kind::array || value.items.empty()) return false;
+  for (const TomlValue& item : value.items) {
+    // An argument may be anything that a process can be given; the program has a name.
+    if (item.kind != TomlValue::Kind::string || item.string.find('\0') != std::string::npos) return false;
+    checked.names.push_back(item.string);
+  }
+  return !checked.names.front().empty();
+}
+
 std::string Loader::check_object(const TomlValue& value, KeyValue& checked) {
   constexpr std::string_view kReserved[] = {"messages", "tools", "bos_token", "eos_token",
                                             "add_generation_prompt"};
@@ -266,6 +291,10 @@ void Loader::resolve_paths() {
   resolve(document_.lora.init_adapter);
   resolve(document_.sft.data);
   resolve(document_.metrics.jsonl);
+  resolve(document_.ppo.prompts);
+  resolve(document_.grpo.prompts);
+  if (document_.observe) resolve(document_.observe->directory);
+  if (document_.reference) resolve(document_.reference->model);
   if (document_.evaluation) resolve(document_.evaluation->data);
   if (document_.checkpoint) {
     resolve(document_.checkpoint->directory);
@@ -278,6 +307,29 @@ void Loader::resolve_paths() {
 }
 
 }  // namespace
+
+const RolloutSection& Document::rollout() const {
+  RETRO_CHECK(rolls_out());
+  if (run.algorithm == Algorithm::ppo) return ppo;
+  return grpo;
+}
+
+int64_t Document::answers_per_update() const {
+  return run.algorithm == Algorithm::ppo ? ppo.rollout_batch_size : grpo.prompts_per_update * grpo.group_size;
+}
+
+int64_t Document::nominal_steps() const {
+  return run.algorithm == Algorithm::ppo ? ppo.updates * ppo.rollout_batch_size * ppo.ppo_epochs
+                                         : grpo.updates * grpo.prompts_per_update * grpo.grpo_epochs;
+}
+
+void require_sft(const Document& document) {
+  if (!document.rolls_out()) return;
+  fail(ErrorKind::config,
+       "{} = \"{}\": this build reads such documents, but does not run them yet; it runs \"sft\", as "
+       "algorithm = \"sft\"",
+       place(document, "run.algorithm"), algorithm_name(document.run.algorithm));
+}
 
 Document parse_document(std::string_view text, const std::filesystem::path& path,
                         const Overrides& overrides) {

@@ -14,7 +14,7 @@
 
 namespace retro::run {
 
-enum class Algorithm { sft };
+enum class Algorithm { sft, ppo, grpo };
 enum class DeviceChoice { automatic, cpu };
 enum class OutputKind { adapter };
 enum class Trainable { lora };
@@ -26,6 +26,11 @@ enum class RetainedType { f32, f16, bf16 };
 enum class CheckpointMode { steps, best_eval, steps_and_best_eval };
 enum class DataFormat { text, chat };
 enum class Overlong { error, drop, truncate };
+enum class RewardMode { persistent, oneshot };
+enum class Baseline { mean, leave_one_out };
+enum class PromptSequence { sequential, shuffled };
+enum class RatioLevel { token, sequence };
+enum class BehaviorLogprobs { rescored, sampled };
 
 struct RunSection {
   Algorithm algorithm = Algorithm::sft;
@@ -78,6 +83,15 @@ struct TrainingSection {
       false;  ///< RETRO_REQUIRE_GPU_RESIDENT=1; the key itself is refused without a GPU
   double max_gpu_duty_cycle = 1.0;
 
+  // Of runs that sample answers.
+  int64_t generation_concurrency = 1;       ///< sequences decoded at once
+  std::optional<int64_t> generation_batch;  ///< tokens of a prefill; none: the engine's choice
+  int64_t shared_prefix_fanout = 0;         ///< answers to a shared prompt, or one of kFanout*
+  bool fast_sampling_context = true;
+  BehaviorLogprobs behavior_logprobs = BehaviorLogprobs::rescored;
+
+  static constexpr int64_t kFanoutAuto = 0, kFanoutOff = -1, kFanoutMax = -2;
+
   /// Tokens of one optimizer step; it divides `ctx` or is a multiple of it.
   int64_t step_tokens() const { return micro_batch * gradient_accumulation; }
 };
@@ -121,6 +135,85 @@ struct SftSection {
   std::string template_variables = "{}";  ///< a JSON object, keys in order of their bytes
 };
 
+/// `[ppo.sampling]`, `[grpo.sampling]`.
+struct SamplingSection {
+  double temperature = 1.0;
+  double top_p = 1.0;
+  int64_t max_new_tokens = 0;
+  uint64_t seed = 0;
+};
+
+/// What [ppo] and [grpo] have in common.
+struct RolloutSection {
+  std::filesystem::path prompts;
+  std::vector<std::string> reward_command;  ///< a program and its arguments, as they stand
+  RewardMode reward_mode = RewardMode::persistent;
+  double reward_timeout_seconds = 300;
+  int64_t updates = 0;
+  double kl_coefficient = 0;
+  SamplingSection sampling;
+};
+
+/// `[ppo.critic]`.
+struct CriticSection {
+  bool enabled = true;
+  double gamma = 1.0;
+  double gae_lambda = 0.95;
+  double value_lr = 0.01;
+  int64_t value_epochs = 8;
+  RetainedType feature_dtype = RetainedType::f32;
+};
+
+struct PpoSection : RolloutSection {
+  int64_t rollout_batch_size = 0;
+  int64_t ppo_epochs = 0;
+  double clip_range = 0;
+  CriticSection critic;
+};
+
+struct OverlongPenaltySection {
+  int64_t buffer_tokens = 0;
+  double max_penalty = 0;
+};
+
+struct KlScheduleSection {
+  int64_t warmup_updates = 0;
+  std::optional<double> target;
+};
+
+struct DynamicSamplingSection {
+  int64_t max_resample_factor = 0;
+};
+
+struct GrpoSection : RolloutSection {
+  int64_t prompts_per_update = 0;
+  int64_t group_size = 0;
+  int64_t grpo_epochs = 0;
+  double clip_range_low = 0;
+  double clip_range_high = 0;
+  bool mask_truncated = false;
+  Baseline baseline = Baseline::mean;
+  PromptSequence prompt_order = PromptSequence::sequential;
+  int64_t max_stalled_updates = 25;  ///< 0: never stops
+  RatioLevel importance_sampling_level = RatioLevel::token;
+  std::optional<OverlongPenaltySection> overlong_penalty;
+  std::optional<KlScheduleSection> kl_schedule;
+  std::optional<DynamicSamplingSection> dynamic_sampling;
+};
+
+struct ObserveSection {
+  std::filesystem::path directory;
+  bool enabled = true;
+  int64_t every = 1;           ///< updates
+  int64_t max_text_chars = 0;  ///< 0: whole texts
+};
+
+/// The frozen model of a KL term.
+struct ReferenceSection {
+  std::filesystem::path model;
+  int64_t ctx = 0;  ///< training.ctx where it is not set
+};
+
 struct Position {
   int line = 0;
   int column = 0;
@@ -138,12 +231,25 @@ struct Document {
   std::optional<CheckpointSection> checkpoint;
   MetricsSection metrics;
   SftSection sft;
+  PpoSection ppo;    ///< of algorithm ppo
+  GrpoSection grpo;  ///< of algorithm grpo
+  std::optional<ObserveSection> observe;
+  std::optional<ReferenceSection> reference;
 
   std::vector<std::string> warnings;  ///< keys that cannot matter
   std::vector<std::string> notes;     ///< what was derived and should be said at the start of a run
   std::map<std::string, Position, std::less<>> positions;  ///< "training.lr" → where its key stands
 
   bool given(std::string_view key) const { return positions.find(key) != positions.end(); }
+
+  /// Whether the run samples answers.
+  bool rolls_out() const { return run.algorithm != Algorithm::sft; }
+  /// The section of a run that samples answers.
+  const RolloutSection& rollout() const;
+  /// Answers of an update that is whole: prompts_per_update × group_size, or rollout_batch_size.
+  int64_t answers_per_update() const;
+  /// Steps that the schedule counts: groups × epochs, or answers × epochs, over all updates.
+  int64_t nominal_steps() const;
 };
 
 /// What the command line says over the document; its paths are relative to the working directory.
@@ -160,6 +266,9 @@ Document load_document(const std::filesystem::path& path, const Overrides& overr
 /// The same for a text that stands for the file `path`.
 Document parse_document(std::string_view text, const std::filesystem::path& path,
                         const Overrides& overrides = {});
+
+/// Refuses a document of an algorithm that this build reads, but does not run. Throws Error(config).
+void require_sft(const Document& document);
 
 /// `file:line:column: [training].warmup_steps` of a key as "training.warmup_steps", without line and column
 /// where the document does not set it; for rules that need the model or the data to check.

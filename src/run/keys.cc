@@ -3,84 +3,21 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <optional>
-#include <type_traits>
 
+#include "run/key_store.h"
 #include "run/nearest.h"
+#include "run/rollout_keys.h"
 
 namespace retro::run {
 
 namespace {
-
-void assign(bool& field, const KeyValue& value) {
-  field = value.boolean;
-}
-void assign(int64_t& field, const KeyValue& value) {
-  field = value.integer;
-}
-void assign(uint64_t& field, const KeyValue& value) {
-  field = static_cast<uint64_t>(value.integer);
-}
-void assign(int& field, const KeyValue& value) {
-  field = static_cast<int>(value.integer);
-}
-void assign(double& field, const KeyValue& value) {
-  field = value.real;
-}
-void assign(std::string& field, const KeyValue& value) {
-  field = value.text;
-}
-void assign(std::filesystem::path& field, const KeyValue& value) {
-  field = value.text;
-}
-void assign(std::vector<std::string>& field, const KeyValue& value) {
-  field = value.names;
-}
-
-template <typename Enum>
-requires std::is_enum_v<Enum>
-void assign(Enum& field, const KeyValue& value) {
-  field = static_cast<Enum>(value.choice);
-}
-
-template <typename Value>
-void assign(std::optional<Value>& field, const KeyValue& value) {
-  assign(field.emplace(), value);
-}
-
-template <typename Part>
-Part& part(Part& section) {
-  return section;
-}
-template <typename Part>
-Part& part(std::optional<Part>& section) {
-  return section ? *section : section.emplace();
-}
-
-/// Stores into `document.*kSection.*kField`; a section that may be absent is there from its first key on.
-template <auto kSection, auto kField>
-void put(Document& document, const KeyValue& value) {
-  assign(part(document.*kSection).*kField, value);
-}
 
 void put_data_format(Document& document, const KeyValue& value) {
   constexpr size_t kTextSpellings = 2;
   document.sft.data_format = value.choice < kTextSpellings ? DataFormat::text : DataFormat::chat;
 }
 
-void discard(Document&, const KeyValue&) {}
-
-constexpr double kMany = 1e12;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr Bounds kNotNegative{.low = 0};
 constexpr Bounds kBelowOne{.low = 0, .high = 0.9999999};  // 1 - 1e-8 is 1 as an f32
-constexpr Bounds kCount{.low = 1, .high = kMany};
-// A longer context than any model has; keeps every product of sizes far from overflow.
-constexpr double kLongestContext = 1 << 24;
-
-constexpr std::string_view kRolloutOnly =
-    "is for runs that sample answers (ppo, grpo, agent_grpo, distill); an sft run does not read it. Remove "
-    "it";
 constexpr std::string_view kBaseOnly =
     "is for runs that train base weights (full, partial, hybrid); trainable = \"lora\" does not read it. "
     "Remove it";
@@ -104,8 +41,8 @@ std::vector<Key> make_keys() {
        put<&D::run, &R::algorithm>,
        "\"sft\"",
        {},
-       {"sft"},
-       {"preference", "ppo", "grpo", "distill", "agent_grpo"}},
+       {"sft", "ppo", "grpo"},
+       {"preference", "distill", "agent_grpo"}},
       {"run", "verbose", boolean, put<&D::run, &R::verbose>},
 
       {"model", "path", path, put<&D::model, &M::path>, "\"model.gguf\""},
@@ -183,11 +120,6 @@ std::vector<Key> make_keys() {
        "2",
        {.low = 1, .high = 1024},
        {"auto"}},
-      {"training", "generation_concurrency", integer, discard, "", {}, {}, {}, kRolloutOnly},
-      {"training", "generation_batch", integer, discard, "", {}, {}, {}, kRolloutOnly},
-      {"training", "shared_prefix_fanout", integer, discard, "", {}, {}, {}, kRolloutOnly},
-      {"training", "fast_sampling_context", boolean, discard, "", {}, {}, {}, kRolloutOnly},
-      {"training", "behavior_logprobs", choice, discard, "", {}, {}, {}, kRolloutOnly},
       {"training", "master_weights", choice, discard, "", {}, {}, {}, kBaseOnly},
       {"training", "kv_dtype", choice, put<&D::training, &T::kv_dtype>, "\"f16\"", {}, {"f16", "f32"}},
       {"training", "gradient_checkpointing", boolean, put<&D::training, &T::gradient_checkpointing>},
@@ -292,6 +224,10 @@ constexpr ForeignName kForeignNames[] = {
     {"train_file", "data"},
 };
 
+std::string words_rule(const std::vector<std::string_view>& words) {
+  return words.empty() ? "" : (words.size() > 1 ? " or one of " : " or ") + listed(words);
+}
+
 std::string integer_rule(const Bounds& bounds) {
   return bounds.high == kInfinity
              ? fmt::format("a whole number of at least {:.0f}", bounds.low)
@@ -299,6 +235,7 @@ std::string integer_rule(const Bounds& bounds) {
 }
 
 std::string real_rule(const Bounds& bounds) {
+  if (bounds.low == bounds.high) return fmt::format("{}", bounds.low);
   const std::string low = fmt::format("{} {}", bounds.low_open ? "above" : "of at least", bounds.low);
   if (bounds.high == kInfinity) return "a finite number " + low;
   return fmt::format("a number {} and {} {}", low, bounds.high_open ? "below" : "at most", bounds.high);
@@ -307,15 +244,22 @@ std::string real_rule(const Bounds& bounds) {
 }  // namespace
 
 const std::vector<Key>& keys() {
-  static const std::vector<Key> table = make_keys();
+  static const std::vector<Key> table = [] {
+    std::vector<Key> all = make_keys();
+    const std::vector<Key> rollout = rollout_keys();
+    all.insert(all.end(), rollout.begin(), rollout.end());
+    return all;
+  }();
   return table;
 }
 
 const std::vector<Section>& sections() {
-  constexpr std::string_view kOtherAlgorithm =
-      "goes with another algorithm; this is an sft run, whose section is [sft]. Remove it";
   constexpr std::string_view kOtherOptimizer =
       "is the table of an optimizer that this build does not have yet; it has adamw and sgd. Remove it";
+  constexpr std::string_view kNoJudge = "is a judge, and this build has none yet. Remove it";
+  constexpr std::string_view kNotYet = "goes with an algorithm that this build does not have yet. Remove it";
+  constexpr unsigned kSft = algorithm_bit(Algorithm::sft), kPpo = algorithm_bit(Algorithm::ppo),
+                     kGrpo = algorithm_bit(Algorithm::grpo);
   static const std::vector<Section> table = {
       {"run"},
       {"model"},
@@ -326,23 +270,53 @@ const std::vector<Section>& sections() {
       {"optimizer.muon", kOtherOptimizer},
       {"optimizer.gefen", kOtherOptimizer},
       {"optimizer.adamw8bit", kOtherOptimizer},
-      {"evaluation"},
-      {"checkpoint"},
+      {"evaluation", {}, kEveryAlgorithm, [](Document& d) { d.evaluation.emplace(); }},
+      {"checkpoint", {}, kEveryAlgorithm, [](Document& d) { d.checkpoint.emplace(); }},
       {"metrics"},
-      {"sft"},
+      {"sft", {}, kSft},
       {"trainable",
        "selects base weights, for trainable = \"partial\" or \"hybrid\"; this build trains LoRA adapters "
        "only. "
        "Remove it"},
-      {"observe", "goes with ppo, grpo and agent_grpo, not with sft. Remove it"},
-      {"reference", "is for a KL term or a preference loss; an sft run has neither. Remove it"},
-      {"preference", kOtherAlgorithm},
-      {"ppo", kOtherAlgorithm},
-      {"grpo", kOtherAlgorithm},
-      {"distill", kOtherAlgorithm},
-      {"agent", kOtherAlgorithm},
+      {"observe", {}, kPpo | kGrpo, [](Document& d) { d.observe.emplace(); }},
+      {"reference", {}, kGrpo, [](Document& d) { d.reference.emplace(); }},
+      {"ppo", {}, kPpo},
+      {"ppo.critic", {}, kPpo},
+      {"ppo.sampling", {}, kPpo},
+      {"grpo", {}, kGrpo},
+      {"grpo.sampling", {}, kGrpo},
+      {"grpo.overlong_penalty", {}, kGrpo, [](Document& d) { d.grpo.overlong_penalty.emplace(); }},
+      {"grpo.kl_schedule", {}, kGrpo, [](Document& d) { d.grpo.kl_schedule.emplace(); }},
+      {"grpo.dynamic_sampling", {}, kGrpo, [](Document& d) { d.grpo.dynamic_sampling.emplace(); }},
+      {"grpo.judge", kNoJudge},
+      {"grpo.log_completions",
+       "is an older table; completions are written by [observe] with directory = \"observe\". Remove it"},
+      {"preference", kNotYet},
+      {"distill", kNotYet},
+      {"agent", kNotYet},
   };
   return table;
+}
+
+std::string_view algorithm_name(Algorithm algorithm) {
+  constexpr std::string_view kNames[] = {"sft", "ppo", "grpo"};
+  return kNames[static_cast<size_t>(algorithm)];
+}
+
+std::string refusal_for(const Section& section, Algorithm algorithm) {
+  if (!section.refusal.empty()) return std::string(section.refusal);
+  if ((section.algorithms & algorithm_bit(algorithm)) != 0) return {};
+  const std::string_view name = algorithm_name(algorithm);
+  if (section.name == "observe") {
+    return fmt::format("goes with ppo, grpo and agent_grpo, not with {}. Remove it", name);
+  }
+  if (section.name == "reference") {
+    return algorithm == Algorithm::ppo
+               ? "is for the KL term of grpo; that of ppo is to the policy that sampled. Remove it"
+               : "is for a KL term or a preference loss; an sft run has neither. Remove it";
+  }
+  return fmt::format("goes with another algorithm; this is {} {} run, whose section is [{}]. Remove it",
+                     algorithm == Algorithm::sft ? "an" : "a", name, name);
 }
 
 std::string listed(const std::vector<std::string_view>& choices) {
@@ -358,7 +332,7 @@ std::string rule_text(const Key& key) {
     case KeyKind::boolean:
       return "true or false";
     case KeyKind::integer:
-      return integer_rule(key.bounds) + (key.choices.empty() ? "" : " or " + listed(key.choices));
+      return integer_rule(key.bounds) + words_rule(key.choices);
     case KeyKind::real:
       return real_rule(key.bounds);
     case KeyKind::path:
@@ -367,6 +341,8 @@ std::string rule_text(const Key& key) {
       return (key.choices.size() > 1 ? "one of " : "") + listed(key.choices);
     case KeyKind::names:
       return "a list of names (strings that are not empty, none twice)";
+    case KeyKind::command:
+      return "a list of strings, a program and its arguments";
     case KeyKind::object:
       return "a table of strings, numbers, booleans, lists and tables";
   }

@@ -12,7 +12,7 @@
 
 namespace retro::run {
 
-enum class KeyKind { boolean, integer, real, path, choice, names, object };
+enum class KeyKind { boolean, integer, real, path, choice, names, command, object };
 
 /// A checked value on its way into the document; the member of the key's kind is set.
 struct KeyValue {
@@ -44,18 +44,32 @@ struct Key {
   StoreFunction store = nullptr;
   std::string_view example = "true";  ///< a value that passes, as TOML spells it
   Bounds bounds = {};
-  std::vector<std::string_view> choices = {};  ///< of a choice; of an integer, words that pass as well
+  std::vector<std::string_view> choices = {};  ///< of a choice; of an integer, words that pass as well: word
+                                               ///< i is stored as -i
   std::vector<std::string_view> later = {};    ///< choices of the format that this build does not have
   std::string_view refusal = {};               ///< why the key is always refused
+  bool rollout_only = false;                   ///< read only by runs that sample answers
 };
 
 /// Every key this build knows, also those that it refuses by name.
 const std::vector<Key>& keys();
 
+constexpr unsigned algorithm_bit(Algorithm algorithm) {
+  return 1U << static_cast<unsigned>(algorithm);
+}
+inline constexpr unsigned kEveryAlgorithm = ~0U;
+
+std::string_view algorithm_name(Algorithm algorithm);
+
 struct Section {
-  std::string_view name;
-  std::string_view refusal = {};  ///< why the section does not apply; empty where it does
+  std::string_view name;                       ///< of a table within another one "grpo.sampling"
+  std::string_view refusal = {};               ///< why the section is always refused
+  unsigned algorithms = kEveryAlgorithm;       ///< those it goes with, as bits
+  void (*open)(Document& document) = nullptr;  ///< makes a section that may be absent
 };
+
+/// Why the section does not apply to a run of `algorithm`; empty where it does.
+std::string refusal_for(const Section& section, Algorithm algorithm);
 
 const std::vector<Section>& sections();
 

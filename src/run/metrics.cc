@@ -1,14 +1,13 @@
 #include "run/metrics.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "run/rfc3339.h"
 
 namespace retro::run {
 
@@ -17,14 +16,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using nlohmann::json;
-
-std::string time_now() {
-  using namespace std::chrono;
-  const auto now = time_point_cast<milliseconds>(system_clock::now());
-  const auto whole = floor<seconds>(now);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(system_clock::to_time_t(whole)),
-                     (now - whole).count());
-}
 
 std::string quoted(std::string_view text) {
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
@@ -100,7 +91,7 @@ void MetricsLog::write(std::string_view event, int64_t step, std::span<const Met
   if (!file_) return;
   if (step == resumed_step_ && std::find(present_.begin(), present_.end(), event) != present_.end()) return;
   std::string line =
-      fmt::format("{{\"event\":{},\"step\":{},\"time\":\"{}\"", quoted(event), step, time_now());
+      fmt::format("{{\"event\":{},\"step\":{},\"time\":\"{}\"", quoted(event), step, rfc3339_now());
   for (const auto& [name, value] : values) {
     line += fmt::format(",{}:{}", quoted(name), std::isfinite(value) ? fmt::format("{}", value) : "null");
   }

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/thread_pool.h"
+#include "run/rollout_rules.h"
 #include "run/toml_file.h"
 
 namespace retro::run {
@@ -25,11 +26,16 @@ class Rules {
   void apply() {
     check_required();
     check_lora();
-    derive_step(document_, faults_);
+    if (document_.rolls_out()) {
+      derive_rollout_step(document_, faults_);
+    } else {
+      derive_step(document_, faults_);
+    }
     if (!given("training.seed")) document_.training.seed = document_.lora.seed;
     check_levers();
     check_evaluation_and_checkpoints();
     check_gpu_keys();
+    if (document_.rolls_out()) apply_rollout_rules(document_, faults_);
     derive_threads();
     apply_device_override();
     check_paths();
@@ -74,7 +80,7 @@ void Rules::check_required() {
   if (!overrides_.model) {
     require("model", "path", "\"model.gguf\" (or give --model on the command line)");
   }
-  require("sft", "data", "\"train.jsonl\"");
+  if (!document_.rolls_out()) require("sft", "data", "\"train.jsonl\"");
   if (!present("lora.output")) {
     require("output", "path", "\"adapter.gguf\"");
   } else if (present("output.path")) {
@@ -222,11 +228,16 @@ struct NamedPath {
 };
 
 void Rules::check_paths() {
-  std::vector<NamedPath> reads = {{"model.path", document_.model.path}, {"sft.data", document_.sft.data}};
+  std::vector<NamedPath> reads = {{"model.path", document_.model.path},
+                                  {"sft.data", document_.sft.data},
+                                  {"ppo.prompts", document_.ppo.prompts},
+                                  {"grpo.prompts", document_.grpo.prompts}};
   std::vector<NamedPath> writes = {
       {given("lora.output") ? "lora.output" : "output.path", document_.output.path}};
   if (document_.lora.init_adapter) reads.push_back({"lora.init_adapter", *document_.lora.init_adapter});
   if (document_.evaluation) reads.push_back({"evaluation.data", document_.evaluation->data});
+  if (document_.reference) reads.push_back({"reference.model", document_.reference->model});
+  if (document_.observe) writes.push_back({"observe.directory", document_.observe->directory});
   if (document_.metrics.jsonl) writes.push_back({"metrics.jsonl", *document_.metrics.jsonl});
   if (document_.checkpoint) writes.push_back({"checkpoint.directory", document_.checkpoint->directory});
   const auto clash = [&](const NamedPath& write, std::string_view what) {

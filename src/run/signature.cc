@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 
 #include "base/hash.h"
+#include "run/keys.h"
+#include "run/toml_file.h"
 
 namespace retro::run {
 
 namespace {
 
-constexpr std::string_view kEpochs = "training.epochs";
+// What may grow while the schedule is constant.
+constexpr std::string_view kLengths[] = {"training.epochs", "ppo.updates", "grpo.updates"};
 constexpr std::string_view kSchedule = "training.lr_scheduler";
 
 template <typename Enum, size_t kCount>
@@ -54,7 +58,7 @@ void add_training(const TrainingSection& training, const OptimizerSection& optim
   fields.emplace_back("training.weight_decay", number(training.weight_decay));
   fields.emplace_back("training.max_grad_norm", number(training.max_grad_norm));
   fields.emplace_back("training.seed", fmt::format("{}", training.seed));
-  fields.emplace_back(kEpochs, fmt::format("{}", training.epochs));
+  fields.emplace_back("training.epochs", fmt::format("{}", training.epochs));
   fields.emplace_back("training.ctx", fmt::format("{}", training.ctx));
   fields.emplace_back("training.micro_batch x gradient_accumulation",
                       fmt::format("{}", training.step_tokens()));
@@ -69,6 +73,92 @@ void add_sft(const SftSection& sft, Fields& fields) {
   fields.emplace_back("sft.packing", sft.packing ? "true" : "false");
   fields.emplace_back("sft.overlong", name(sft.overlong, std::array{"error", "drop", "truncate"}));
   fields.emplace_back("sft.template_variables", sft.template_variables);
+}
+
+std::string flag(bool value) {
+  return value ? "true" : "false";
+}
+
+// What decides the answers and the gradients; how long a reward program may take does not.
+void add_rollout(const Document& document, Fields& fields) {
+  const RolloutSection& rollout = document.rollout();
+  const std::string section(algorithm_name(document.run.algorithm));
+  const auto add = [&](std::string_view key, std::string value) {
+    fields.emplace_back(fmt::format("{}.{}", section, key), std::move(value));
+  };
+  std::string command;
+  for (const std::string& word : rollout.reward_command)
+    command += (command.empty() ? "" : " ") + quote(word);
+  add("reward_command", command);
+  add("reward_mode", name(rollout.reward_mode, std::array{"persistent", "oneshot"}));
+  add("updates", fmt::format("{}", rollout.updates));
+  add("kl_coefficient", number(rollout.kl_coefficient));
+  add("sampling.temperature", number(rollout.sampling.temperature));
+  add("sampling.top_p", number(rollout.sampling.top_p));
+  add("sampling.max_new_tokens", fmt::format("{}", rollout.sampling.max_new_tokens));
+  add("sampling.seed", fmt::format("{}", rollout.sampling.seed));
+  const TrainingSection& training = document.training;
+  fields.emplace_back("training.fast_sampling_context", flag(training.fast_sampling_context));
+  fields.emplace_back("training.behavior_logprobs",
+                      name(training.behavior_logprobs, std::array{"rescored", "sampled"}));
+}
+
+void add_ppo(const PpoSection& ppo, Fields& fields) {
+  fields.emplace_back("ppo.rollout_batch_size", fmt::format("{}", ppo.rollout_batch_size));
+  fields.emplace_back("ppo.ppo_epochs", fmt::format("{}", ppo.ppo_epochs));
+  fields.emplace_back("ppo.clip_range", number(ppo.clip_range));
+  fields.emplace_back("ppo.critic.enabled", flag(ppo.critic.enabled));
+  if (!ppo.critic.enabled) return;
+  fields.emplace_back("ppo.critic.gamma", number(ppo.critic.gamma));
+  fields.emplace_back("ppo.critic.gae_lambda", number(ppo.critic.gae_lambda));
+  fields.emplace_back("ppo.critic.value_lr", number(ppo.critic.value_lr));
+  fields.emplace_back("ppo.critic.value_epochs", fmt::format("{}", ppo.critic.value_epochs));
+  fields.emplace_back("ppo.critic.feature_dtype",
+                      name(ppo.critic.feature_dtype, std::array{"f32", "f16", "bf16"}));
+}
+
+void add_grpo(const GrpoSection& grpo, Fields& fields) {
+  const auto add = [&](std::string_view key, std::string value) {
+    fields.emplace_back(fmt::format("grpo.{}", key), std::move(value));
+  };
+  add("prompts_per_update", fmt::format("{}", grpo.prompts_per_update));
+  add("group_size", fmt::format("{}", grpo.group_size));
+  add("grpo_epochs", fmt::format("{}", grpo.grpo_epochs));
+  add("clip_range_low", number(grpo.clip_range_low));
+  add("clip_range_high", number(grpo.clip_range_high));
+  add("mask_truncated", flag(grpo.mask_truncated));
+  add("baseline", name(grpo.baseline, std::array{"mean", "leave_one_out"}));
+  add("prompt_order", name(grpo.prompt_order, std::array{"sequential", "shuffled"}));
+  add("max_stalled_updates", fmt::format("{}", grpo.max_stalled_updates));
+  add("importance_sampling_level", name(grpo.importance_sampling_level, std::array{"token", "sequence"}));
+  if (grpo.overlong_penalty) {
+    add("overlong_penalty.buffer_tokens", fmt::format("{}", grpo.overlong_penalty->buffer_tokens));
+    add("overlong_penalty.max_penalty", number(grpo.overlong_penalty->max_penalty));
+  }
+  if (grpo.kl_schedule) {
+    const auto& target = grpo.kl_schedule->target;
+    add("kl_schedule.warmup_updates", fmt::format("{}", grpo.kl_schedule->warmup_updates));
+    add("kl_schedule.target", target ? number(*target) : "none");
+  }
+  if (grpo.dynamic_sampling) {
+    add("dynamic_sampling.max_resample_factor",
+        fmt::format("{}", grpo.dynamic_sampling->max_resample_factor));
+  }
+}
+
+void add_algorithm(const Document& document, Fields& fields) {
+  if (!document.rolls_out()) {
+    add_sft(document.sft, fields);
+    return;
+  }
+  add_rollout(document, fields);
+  if (document.run.algorithm == Algorithm::ppo) {
+    add_ppo(document.ppo, fields);
+  } else {
+    add_grpo(document.grpo, fields);
+  }
+  // Which model it is, its fingerprint says, which the caller adds.
+  if (document.reference) fields.emplace_back("reference.ctx", fmt::format("{}", document.reference->ctx));
 }
 
 void add_evaluation(const EvaluationSection& evaluation, Fields& fields) {
@@ -91,22 +181,23 @@ const std::string* find(const Fields& fields, std::string_view name) {
 bool may_grow(const Signature& now, std::string_view key, const std::string& before,
               const std::string& after) {
   const std::string* schedule = find(now.fixed, kSchedule);
-  if (key != kEpochs || schedule == nullptr || *schedule != "constant") return false;
-  int64_t old_epochs = 0, new_epochs = 0;
-  std::from_chars(before.data(), before.data() + before.size(), old_epochs);
-  std::from_chars(after.data(), after.data() + after.size(), new_epochs);
-  return new_epochs > old_epochs;
+  const bool length = std::find(std::begin(kLengths), std::end(kLengths), key) != std::end(kLengths);
+  if (!length || schedule == nullptr || *schedule != "constant") return false;
+  int64_t old_length = 0, new_length = 0;
+  std::from_chars(before.data(), before.data() + before.size(), old_length);
+  std::from_chars(after.data(), after.data() + after.size(), new_length);
+  return new_length > old_length;
 }
 
 }  // namespace
 
 Signature signature(const Document& document) {
   Signature signature;
-  signature.fixed.emplace_back("run.algorithm", name(document.run.algorithm, std::array{"sft"}));
+  signature.fixed.emplace_back("run.algorithm", std::string(algorithm_name(document.run.algorithm)));
   signature.fixed.emplace_back("output.kind", name(document.output.kind, std::array{"adapter"}));
   add_lora(document.lora, signature.fixed);
   add_training(document.training, document.optimizer, signature.fixed);
-  add_sft(document.sft, signature.fixed);
+  add_algorithm(document, signature.fixed);
   if (document.evaluation) add_evaluation(*document.evaluation, signature.fixed);
   const TrainingSection& training = document.training;
   signature.said.emplace_back("model.device", name(document.model.device, std::array{"auto", "cpu"}));

@@ -12,9 +12,9 @@ namespace retro::run {
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
-/// `fixed` must be equal on resume (`training.epochs` may grow while the schedule is constant); a change of a
-/// field of `said` is allowed and told. Paths are in neither: files count by their content, which the caller
-/// adds to `fixed` (fingerprints of the base, the data, the initial adapter).
+/// `fixed` must be equal on resume (epochs and updates may grow while the schedule is constant); a change of
+/// a field of `said` is allowed and told. Paths are in neither: files count by their content, which the
+/// caller adds to `fixed` (fingerprints of the base, the data, the initial adapter).
 struct Signature {
   Fields fixed;
   Fields said;

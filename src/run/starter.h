@@ -10,7 +10,7 @@ namespace retro::run {
 /// Values of a starter document; paths as they shall stand in it.
 struct StarterOptions {
   std::string model = "model.gguf";
-  std::string data = "train.jsonl";
+  std::optional<std::string> data;  // none: train.jsonl or prompts.jsonl
   std::string output = "adapter.gguf";
   std::string checkpoints = "checkpoints";
   std::optional<std::string> evaluation_data;

@@ -113,7 +113,7 @@ void derive_step(Document& document, Faults& faults) {
                    nearest_accumulation(training.micro_batch, training.gradient_accumulation, training.ctx)));
     return;
   }
-  if (!accumulation_given) {
+  if (!accumulation_given && !document.rolls_out()) {
     const bool one = training.gradient_accumulation == 1;
     document.notes.push_back(fmt::format("gradient_accumulation is not set: {} {} of {} tokens {} a step",
                                          training.gradient_accumulation, one ? "pass" : "passes",

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "run/checkpoint.h"
 #include "run/checkpoint_folders.h"
+#include "run/rollout_data.h"
+#include "run/rollout_trainer.h"
 #include "run/setup.h"
 #include "run/trainer.h"
 #include "run/training_data.h"
@@ -44,6 +46,23 @@ void refuse_earlier_run(const Document& document) {
        steps.empty() ? "" : fmt::format(", to step {}", steps.front()));
 }
 
+TrainResult roll_out(const Document& document, const TrainOptions& options, bool resume, Reporter& reporter) {
+  const PromptFiles files = open_prompts(document);
+  const ModelContext context = open_model(document);
+  warn_of_long_context(document, context, reporter);
+  if (options.probe != nullptr) options.probe->milestone("model");
+  RolloutPrompts prompts = load_prompts(files, document, context);
+  if (options.probe != nullptr) options.probe->milestone("data");
+  std::optional<LoadedCheckpoint> checkpoint;
+  if (resume) checkpoint = load_checkpoint(find_checkpoint(document, options));
+  const auto trainer = make_rollout_trainer(document, context, std::move(prompts),
+                                            checkpoint ? &*checkpoint : nullptr, reporter, options.probe);
+  if (options.probe != nullptr) options.probe->milestone("adapter");
+  checkpoint.reset();
+  if (options.on_start) options.on_start();
+  return trainer->run();
+}
+
 }  // namespace
 
 TrainResult train(const Document& document, const TrainOptions& options, Reporter& reporter) {
@@ -51,6 +70,7 @@ TrainResult train(const Document& document, const TrainOptions& options, Reporte
   for (const std::string& note : document.notes) reporter.note(note);
   const bool resume = options.resume || (document.checkpoint && document.checkpoint->resume_from);
   if (!resume && document.checkpoint) refuse_earlier_run(document);
+  if (document.rolls_out()) return roll_out(document, options, resume, reporter);
   const DataFiles files = open_data(document);
   const ModelContext context = open_model(document);
   warn_of_long_context(document, context, reporter);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "run/document.h"
+#include "run/probe.h"
 #include "run/reporter.h"
 
 namespace retro::run {
@@ -17,6 +18,7 @@ struct TrainOptions {
   bool resume = false;
   std::optional<std::filesystem::path> state;  // which checkpoint; none is the newest
   std::function<void()> on_start;              // all was checked: from here on, faults are the run's own
+  Probe* probe = nullptr;                      // watches a run that samples answers
 };
 
 struct TrainResult {

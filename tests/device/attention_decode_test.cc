@@ -86,6 +86,7 @@ std::vector<AttentionCase> cases() {
        .kv_heads = 3,
        .head_dim = 20,
        .carry = DType::F16},
+      {.name = "soft_cap", .segments = lone({150, 20}), .heads = 2, .score_scale = 4, .softcap = 5},
       {.name = "scores_far_below_zero", .segments = lone({150}), .heads = 2, .score_offset = -400},
       {.name = "scores_beyond_exp", .segments = lone({150}), .heads = 2, .score_offset = 400},
       {.name = "one_key_wins", .segments = lone({150}), .heads = 2, .score_scale = 40},

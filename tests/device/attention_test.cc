@@ -88,6 +88,14 @@ std::vector<AttentionCase> cases() {
       {.name = "many_heads_a_key", .segments = {{-1, 70}}, .heads = 71, .head_dim = 16},
       {.name = "scores_far_below_zero", .segments = {{-1, 150}}, .heads = 2, .score_offset = -400},
       {.name = "scores_beyond_exp", .segments = {{-1, 150}}, .heads = 2, .score_offset = 400},
+      {.name = "soft_cap", .segments = kTree, .heads = 4, .head_dim = 20, .score_scale = 3, .softcap = 2},
+      {.name = "soft_cap_window",
+       .segments = {{-1, 150}},
+       .heads = 2,
+       .head_dim = 33,
+       .window = 40,
+       .score_scale = 5,
+       .softcap = 5},
       {.name = "one_key_wins", .segments = {{-1, 150}}, .heads = 2, .score_scale = 40},
   };
   for (const int32_t head_dim : {7, 9, 31, 32, 80, 128}) {

@@ -29,6 +29,8 @@ TEST(HeadReference, GradientIsThatOfTheFunction) {
   for (uint64_t i = 0; i < 12; ++i) in.h.push_back(2 * static_cast<double>(stream.uniform(i)) - 1);
   for (uint64_t i = 0; i < 28; ++i) in.w.push_back(2 * static_cast<double>(stream.uniform(100 + i)) - 1);
   in.queries = {{0, 3}, {2, 6}, {2, 6}, {2, 1}};
+  in.softcap = 0.7;
+  in.inverse_temperature = 1.5;
   const std::vector<double> g = {0.5, -1, 0.25, 2};
   const auto f = [&](const std::vector<double>& h) {
     HeadInput at = in;
@@ -48,6 +50,8 @@ struct Case {
   int64_t vocabulary = 100;
   int32_t rows = 9;
   double scale = 1;  // of the hidden rows
+  float softcap = 0;
+  float inverse_temperature = 1;
   std::vector<Query> queries;
 };
 
@@ -73,8 +77,9 @@ class Head : public testing::TestWithParam<Case> {
     pass.dlogprobs = dlogprobs;
     pass.logprobs = logprobs;
     pass.head_mode = mode;
+    pass.inverse_temperature = c.inverse_temperature;
     device.run(device::HeadArgs{h.matrix(), w.weight(), dh.matrix(), gathered.matrix(), dgathered.matrix(),
-                                logits.matrix(), chunk_rows},
+                                logits.matrix(), chunk_rows, c.softcap},
                pass);
     EXPECT_TRUE(dh.gaps_untouched() && logits.gaps_untouched());
     return {logprobs, floats(dh)};
@@ -82,7 +87,7 @@ class Head : public testing::TestWithParam<Case> {
 
   HeadInput reference() const {
     const Case& c = GetParam();
-    HeadInput in{c.in, c.vocabulary, h.values(), w.doubles(), {}};
+    HeadInput in{c.in, c.vocabulary, h.values(), w.doubles(), {}, c.softcap, c.inverse_temperature};
     for (const Query& q : c.queries) in.queries.push_back({q.row, q.token});
     return in;
   }
@@ -157,6 +162,14 @@ std::vector<Case> cases() {
        .vocabulary = 5001,
        .queries = every_row(9, 5001)},
       {.name = "peaked", .scale = 30, .queries = sparse},
+      {.name = "capped", .scale = 4, .softcap = 3, .queries = sparse},
+      {.name = "tempered", .inverse_temperature = 1.7F, .queries = sparse},
+      {.name = "capped_and_tempered",
+       .vocabulary = 5000,
+       .scale = 4,
+       .softcap = 2.5F,
+       .inverse_temperature = 0.6F,
+       .queries = every_row(9, 5000)},
       {.name = "one_row", .vocabulary = 300, .rows = 1, .queries = {{0, 299}}},
   };
 }

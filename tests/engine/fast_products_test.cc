@@ -68,9 +68,15 @@ TEST(FastScores, AreNearTheExactOnesAndTheSameInCompany) {
   double difference = 0;
   for (size_t i = 0; i < exact.size(); ++i) difference += std::abs(fast[i] - exact[i]);
   difference /= static_cast<double>(exact.size());
-  std::printf("mean difference of a log-probability: %.4f\n", difference);
+  double bias = 0;
+  for (size_t i = 0; i < exact.size(); ++i) bias += fast[i] - exact[i];
+  bias /= static_cast<double>(exact.size());
+  std::printf("mean difference of a log-probability: %.4f, mean with sign %.4f\n", difference, bias);
+  // Thirty layers of activations in 8 bits were measured to move a log-probability by 0.065 nats: a wrong
+  // product moves it by whole nats.
   EXPECT_GT(difference, 0);
-  EXPECT_LT(difference, 0.05);
+  EXPECT_LT(difference, 0.1);
+  EXPECT_LT(std::abs(bias), 0.03);
   std::vector<float> alone;
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::vector<float> one = score(fast_engine, i, i + 1);

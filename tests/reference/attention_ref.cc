@@ -9,7 +9,8 @@ namespace {
 // p over the keys that row r sees with head h, and the log-sum-exp of the scores.
 struct Weights {
   std::vector<double> p;
-  std::vector<double> size;  // relative rounding of p grows with the magnitudes in its score
+  std::vector<double> slope;  // of the soft cap at each score
+  std::vector<double> size;   // relative rounding of p grows with the magnitudes in its score
   double lse = 0;
   double coarsest = 0;  // the largest magnitude a score is made of
 };
@@ -31,8 +32,11 @@ Weights weights_of(const AttentionInput& in, int64_t r, int h) {
       score += q[e] * k[e];
       magnitude += std::abs(q[e] * k[e]);
     }
-    w.p.push_back(s.scale * score);
-    magnitudes.push_back(s.scale * magnitude);
+    const double capped =
+        s.softcap > 0 ? s.softcap * std::tanh(s.scale * score / s.softcap) : s.scale * score;
+    w.p.push_back(capped);
+    w.slope.push_back(s.softcap > 0 ? 1 - (capped / s.softcap) * (capped / s.softcap) : 1);
+    magnitudes.push_back(s.scale * magnitude + s.softcap);
   }
   const double top = *std::max_element(w.p.begin(), w.p.end());
   w.coarsest = *std::max_element(magnitudes.begin(), magnitudes.end());
@@ -97,7 +101,7 @@ AttentionGradients attention_back_ref(const AttentionInput& in, const std::vecto
       for (size_t j = 0; j < w.p.size(); ++j) {
         const size_t key =
             static_cast<size_t>(in.seen[r][j] * s.kv_heads + h / (s.heads / s.kv_heads)) * head_dim;
-        const double ds = s.scale * w.p[j] * (dp[j] - delta);
+        const double ds = s.scale * w.slope[j] * w.p[j] * (dp[j] - delta);
         const double size = s.scale * w.size[j] * (dp_size[j] + delta_size);
         for (size_t e = 0; e < head_dim; ++e) {
           g.dq.add(at + e, ds * in.k[key + e], size * std::abs(in.k[key + e]));

@@ -12,6 +12,7 @@ struct AttentionShape {
   int kv_heads = 1;
   int head_dim = 0;
   double scale = 1;
+  double softcap = 0;  // 0: none
 };
 
 /// Keys are rows of the carry; seen[r] lists those that row r sees.

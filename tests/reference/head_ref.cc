@@ -9,6 +9,7 @@ namespace {
 
 struct Logits {
   std::vector<double> z;
+  std::vector<double> slope;  // dz / d(h·wᵀ)
   double lse = 0;
   double coarsest = 0;
 };
@@ -24,8 +25,11 @@ Logits logits_of(const HeadInput& input, int32_t row) {
       sum += term;
       magnitude += std::abs(term);
     }
-    logits.z.push_back(sum);
-    logits.coarsest = std::max(logits.coarsest, magnitude);
+    const double c = input.softcap;
+    const double capped = c > 0 ? c * std::tanh(sum / c) : sum;
+    logits.z.push_back(capped * input.inverse_temperature);
+    logits.slope.push_back((c > 0 ? 1 - capped / c * (capped / c) : 1) * input.inverse_temperature);
+    logits.coarsest = std::max(logits.coarsest, (magnitude + c) * input.inverse_temperature);
   }
   const double top = *std::max_element(logits.z.begin(), logits.z.end());
   double sum = 0;
@@ -57,8 +61,9 @@ HeadGradient head_back_ref(const HeadInput& input, const std::vector<double>& dl
       for (int64_t i = 0; i < input.in; ++i) {
         const auto at = static_cast<size_t>(query.row * input.in + i);
         const double w = input.w[static_cast<size_t>(t * input.in + i)];
-        g.dh[at] += dlogprobs[q] * (hit - p) * w;
-        g.magnitude[at] += std::abs(dlogprobs[q]) * (hit + p * (1 + logits.coarsest)) * std::abs(w);
+        g.dh[at] += dlogprobs[q] * (hit - p) * logits.slope[static_cast<size_t>(t)] * w;
+        g.magnitude[at] += std::abs(dlogprobs[q]) * std::max(1.0, input.inverse_temperature) *
+                           (hit + p * (1 + logits.coarsest)) * std::abs(w);
       }
     }
   }

@@ -18,10 +18,12 @@ struct HeadInput {
   std::vector<double> h;
   std::vector<double> w;
   std::vector<HeadQuery> queries;
+  double softcap = 0;  // 0: none
+  double inverse_temperature = 1;
 };
 
-/// logprob(row, token) = z[token] - log Σ e^z with z = h[row]·wᵀ, and the magnitude of the worst logit's
-/// terms.
+/// logprob(row, token) = z[token] - log Σ e^z with z = cap(h[row]·wᵀ)·inverse_temperature, and the magnitude
+/// of the worst logit's terms.
 struct HeadOutput {
   std::vector<double> logprobs;
   std::vector<double> magnitude;

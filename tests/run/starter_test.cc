@@ -30,8 +30,28 @@ TEST(Starter, ItsDocumentLoadsAsItIs) {
   EXPECT_NO_THROW(parse_document(starter_document("sft", {}), "run.toml"));
 }
 
+TEST(Starter, RunsThatSampleAnswersHaveOneToo) {
+  for (const char* algorithm : {"ppo", "grpo"}) {
+    StarterOptions options;
+    const Document plain = parse_document(starter_document(algorithm, options), "run.toml");
+    EXPECT_EQ(plain.rollout().prompts, "prompts.jsonl");
+    EXPECT_TRUE(plain.warnings.empty());
+    EXPECT_TRUE(plain.observe);
+    options.data = "mine.jsonl";
+    options.evaluation_data = "held.jsonl";
+    options.ctx = 64;
+    options.micro_batch = 256;
+    options.gradient_checkpointing = true;
+    const Document document = parse_document(starter_document(algorithm, options), "run.toml");
+    EXPECT_EQ(document.rollout().prompts, "mine.jsonl");
+    EXPECT_EQ(document.evaluation->data, "held.jsonl");
+    EXPECT_EQ(document.rollout().sampling.max_new_tokens, 32);
+    EXPECT_EQ(document.training.micro_batch, 256);
+  }
+}
+
 TEST(Starter, AnAlgorithmOfALaterBuildIsNamed) {
-  EXPECT_THROW(starter_document("grpo", {}), Error);
+  EXPECT_THROW(starter_document("distill", {}), Error);
 }
 
 }  // namespace

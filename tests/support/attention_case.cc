@@ -52,7 +52,7 @@ AttentionOperands::AttentionOperands(const AttentionCase& c)
 
 AttentionInput AttentionOperands::reference() const {
   const double scale = static_cast<float>(1 / std::sqrt(spec.head_dim));
-  return {{spec.heads, spec.kv_heads, spec.head_dim, scale},
+  return {{spec.heads, spec.kv_heads, spec.head_dim, scale, spec.softcap},
           q.values(),
           carry_k.values(),
           carry_v.values(),
@@ -61,8 +61,9 @@ AttentionInput AttentionOperands::reference() const {
 
 device::AttentionArgs AttentionOperands::args(TestMatrix& out, TestMatrix& lse) const {
   const auto scale = static_cast<float>(1 / std::sqrt(spec.head_dim));
-  return {q.matrix(), carry_k.matrix(), carry_v.matrix(), out.matrix(), lse.matrix(),
-          spec.heads, spec.kv_heads,    spec.head_dim,    scale,        spec.window};
+  return {q.matrix(),   carry_k.matrix(), carry_v.matrix(), out.matrix(),
+          lse.matrix(), spec.heads,       spec.kv_heads,    spec.head_dim,
+          scale,        spec.window,      spec.softcap};
 }
 
 AttentionResult run_attention(device::Device& device, const AttentionOperands& operands, double start) {

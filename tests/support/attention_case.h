@@ -19,7 +19,8 @@ struct AttentionCase {
   int32_t head_dim = 8;
   int32_t window = 0;
   device::DType carry = device::DType::F32;
-  double score_scale = 1;   // of the queries
+  double score_scale = 1;  // of the queries
+  float softcap = 0;
   double score_offset = 0;  // every score is about this much higher
 };
 

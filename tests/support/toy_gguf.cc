@@ -44,6 +44,7 @@ constexpr Form kForms[] = {
     {.architecture = "qwen2", .biases = true},
     {.architecture = "qwen3", .head_norms = true},
     {.architecture = "phi3", .fused = true},
+    {.architecture = "gemma2", .gemma = true},
     {.architecture = "gemma3", .gemma = true, .head_norms = true},
 };
 
@@ -107,6 +108,8 @@ class Toy {
     add_unless_zero("rope.scaling.factor", spec_.rope_linear);
     add_unless_zero("rope.scaling.attn_factor", spec_.rope_attention);
     add_unless_zero("rope.scaling.original_context_length", spec_.original_context);
+    add_unless_zero("attn_logit_softcapping", spec_.attention_softcap);
+    add_unless_zero("final_logit_softcapping", spec_.output_softcap);
     add_unless_zero("attention.sliding_window", spec_.sliding_window);
     add_unless_zero("attention.sliding_window_pattern", spec_.sliding_window_pattern);
   }

@@ -34,6 +34,8 @@ struct ToySpec {
   int64_t sliding_window_pattern = 0;          // every n-th layer is global
   int64_t rope_dims = 0;                       // 0: the whole head
   int64_t original_context = 0;                // rope.scaling.original_context_length
+  float attention_softcap = 0;                 // attn_logit_softcapping
+  float output_softcap = 0;                    // final_logit_softcapping
   float rope_linear = 0;                       // rope.scaling.factor, of type linear
   float rope_attention = 0;                    // rope.scaling.attn_factor
   std::vector<std::string> rope_factors = {};  // tensors of random factors from 1 to 4, one a rotary pair

@@ -29,6 +29,8 @@ std::span<const ToyModel> toy_models() {
         .original_context = 32,
         .rope_attention = 1.2F,
         .rope_factors = {"rope_factors_long.weight", "rope_factors_short.weight"}}},
+      {"gemma2",
+       {.architecture = "gemma2", .sliding_window = 16, .attention_softcap = 1.5F, .output_softcap = 4}},
       {"gemma3", {.architecture = "gemma3", .sliding_window = 16, .sliding_window_pattern = 2}},
   };
   return kAll;

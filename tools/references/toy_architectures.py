@@ -103,6 +103,15 @@ def phi3(file):
         sliding_window=file.key("attention.sliding_window")))
 
 
+def gemma2(file):
+    config = common(file)
+    return transformers.Gemma2ForCausalLM(transformers.Gemma2Config(
+        **config, sliding_window=file.key("attention.sliding_window"), query_pre_attn_scalar=config["head_dim"],
+        layer_types=windows(file, config["num_hidden_layers"], 2), hidden_activation="gelu_pytorch_tanh",
+        attn_logit_softcapping=file.key("attn_logit_softcapping"),
+        final_logit_softcapping=file.key("final_logit_softcapping")))
+
+
 def gemma3(file):
     config = common(file)
     full = config.pop("rope_parameters")
@@ -122,6 +131,7 @@ ARCHITECTURES = {
     "qwen2": (qwen2, LLAMA, 0, False),
     "qwen3": (qwen3, LLAMA | HEAD_NORMS, 0, False),
     "phi3": (phi3, FUSED, 0, False),
+    "gemma2": (gemma2, GEMMA, 1, False),
     "gemma3": (gemma3, GEMMA | HEAD_NORMS, 1, False),
 }
 

@@ -43,6 +43,16 @@ HWY_INLINE void mask_scores(AttentionScratch& scratch, size_t lanes, size_t keys
   }
 }
 
+HWY_INLINE void cap_scores(AttentionScratch& scratch, size_t lanes, size_t keys, float cap) {
+  const F32 d;
+  for (size_t key = 0; key < keys; ++key) {
+    for (size_t j = 0; j < lanes; j += kVectorLanes) {
+      float* score = scratch.scores + key * kBlockLanes + j;
+      hn::Store(soft_cap(hn::Load(d, score), cap), d, score);
+    }
+  }
+}
+
 // Scores become weights e^(s - m) with m the running maximum; `delta` receives e^(old m - m), by which what
 // was summed before is to be multiplied.
 HWY_INLINE void fold_scores(AttentionScratch& scratch, size_t lanes, size_t keys) {
@@ -113,6 +123,7 @@ void attention_block(const AttentionArgs& args, const PassArgs& pass, const Lane
     load_tile(pass, block, args.head_dim, tile, end, args.carry_v, scratch.values);
     const size_t keys = computed_keys(tile, end);
     tile_by_block(scratch.keys, keys, scratch.queries_across, head_dim, lanes, scratch.scores);
+    if (args.softcap > 0) cap_scores(scratch, lanes, keys, args.softcap);
     if (!all_visible(segment, block, group, args.window, tile)) mask_scores(scratch, lanes, keys, tile);
     fold_scores(scratch, lanes, keys);
     tile_across_by_block<Start::scaled>(scratch.values, columns, scratch.scores, keys, lanes,

@@ -3,6 +3,7 @@
 // The first loop leaves the gradients of the scores of a few tiles for the second.
 //
 // With s = scale·q·k, p = e^(s - lse), delta = Σ out·dout:
+// With a soft cap c, s = c·tanh(scale·q·k / c), and ds is multiplied by 1 - (s/c)².
 // dv = Σ p·dout, ds = p·(dout·v - delta), dq = scale·Σ ds·k, dk = Σ ds·(scale·q).
 #include "device/cpu/targets.h"
 // clang-format off
@@ -47,8 +48,9 @@ HWY_INLINE V32 weight(V32 score, V32 lse, hn::Vec<I32> position, hn::Vec<I32> fi
 }
 
 // scores [lane][key] become p, dscores [lane][key] become p·(dp - delta).
+template <bool kCapped>
 HWY_INLINE void score_gradients_by_lane(AttentionScratch& scratch, size_t lanes, int32_t tile, int32_t begin,
-                                        int32_t end) {
+                                        int32_t end, float cap) {
   const F32 d;
   const I32 di;
   for (size_t lane = 0; lane < lanes; ++lane) {
@@ -59,9 +61,13 @@ HWY_INLINE void score_gradients_by_lane(AttentionScratch& scratch, size_t lanes,
     for (size_t key = 0; key < kTileKeys; key += kVectorLanes) {
       const size_t at = lane * kTileKeys + key;
       const auto position = hn::Iota(di, tile * kTileKeys + static_cast<int32_t>(key));
-      const V32 p = weight(hn::Load(d, scratch.scores + at), lse, position, first, last);
+      V32 score = hn::Load(d, scratch.scores + at);
+      if constexpr (kCapped) score = soft_cap(score, cap);
+      const V32 p = weight(score, lse, position, first, last);
       hn::Store(p, d, scratch.scores + at);
-      hn::Store(hn::Mul(p, hn::Sub(hn::Load(d, scratch.dscores + at), delta)), d, scratch.dscores + at);
+      V32 ds = hn::Mul(p, hn::Sub(hn::Load(d, scratch.dscores + at), delta));
+      if constexpr (kCapped) ds = hn::Mul(ds, soft_cap_slope(score, cap));
+      hn::Store(ds, d, scratch.dscores + at);
     }
   }
 }
@@ -100,7 +106,11 @@ HWY_INLINE void add_block(const AttentionBackArgs& args, const Segment& segment,
   load_block(args.dout, segment, block, group, forward.head_dim, 1, scratch.douts);
   block_by_tile(scratch.queries, lanes, scratch.keys_across, head_dim, scratch.scores);
   block_by_tile(scratch.douts, lanes, scratch.values_across, head_dim, scratch.dscores);
-  score_gradients_by_lane(scratch, lanes, keys.tile(), keys.begin, keys.end);
+  if (forward.softcap > 0) {
+    score_gradients_by_lane<true>(scratch, lanes, keys.tile(), keys.begin, keys.end, forward.softcap);
+  } else {
+    score_gradients_by_lane<false>(scratch, lanes, keys.tile(), keys.begin, keys.end, 0);
+  }
   // Only keys that are at hand and that the block's last row sees.
   const int32_t tile_begin = keys.tile() * kTileKeys;
   const int32_t end = std::min(keys.end, visible(segment, block, group, forward.window).last + 1);

@@ -71,6 +71,12 @@ HWY_INLINE void decode_scores(const TileRows<Load>& keys, size_t first, size_t e
   }
 }
 
+HWY_INLINE void cap_decode_scores(float* scores, size_t first, size_t end, float cap) {
+  for (size_t key = first; key < end; key += kVectorLanes) {
+    store_n(soft_cap(load_n(scores + key, end - key), cap), scores + key, end - key);
+  }
+}
+
 /// A head's scores become weights e^(s - m), 0 for keys outside; returns e^(old m - m), by which what was
 /// summed before is to be multiplied.
 HWY_INLINE float fold_decode_scores(float* scores, size_t first, size_t end, float& maximum, float& total) {
@@ -183,6 +189,7 @@ void decode_heads(const AttentionArgs& args, const PassArgs& pass, const DecodeH
     decode_scores<Load, kHeads>(keys, first, end, head_dim, scratch);
     float shrink[kDecodeHeads];
     for (size_t h = 0; h < kHeads; ++h) {
+      if (args.softcap > 0) cap_decode_scores(scratch.scores[h], first, end, args.softcap);
       shrink[h] = fold_decode_scores(scratch.scores[h], first, end, maximum[h], total[h]);
     }
     decode_outs<Load, kHeads>(values, first, end, head_dim, shrink, scratch);

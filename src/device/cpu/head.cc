@@ -1,7 +1,4 @@
 // Log-probabilities of queried tokens and their gradient, a chunk of rows at a time.
-//
-// log-sum-exp runs over fixed blocks of the vocabulary: in each the maximum m_b and Σ e^(z - m_b) in virtual
-// lanes; the blocks' sums are brought together in order, in double.
 #include "device/cpu/targets.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
@@ -26,62 +23,25 @@ HWY_BEFORE_NAMESPACE();
 namespace retro::device::cpu {
 namespace HWY_NAMESPACE {
 
-HWY_INLINE float maximum_of(const float* z, size_t n) {
+void scale(float* z, size_t n, float factor) {
   const F32 d;
-  V32 top = hn::Set(d, z[0]);
-  size_t i = 0;
-  for (; i + kVectorLanes <= n; i += kVectorLanes) top = hn::Max(top, hn::LoadU(d, z + i));
-  float maximum = hn::GetLane(hn::MaxOfLanes(d, top));
-  for (; i < n; ++i) maximum = std::max(maximum, z[i]);
-  return maximum;
+  for (size_t i = 0; i < n; i += kVectorLanes)
+    store_n(hn::Mul(load_n(z + i, n - i), hn::Set(d, factor)), z + i, n - i);
 }
 
-HWY_INLINE float sum_of_exp(const float* z, size_t n, float maximum) {
-  const F32 d;
-  const V32 base = hn::Set(d, maximum);
-  Lanes16 sum = zero_lanes();
-  size_t i = 0;
-  for (; i + kVirtualLanes <= n; i += kVirtualLanes) {
-    for (size_t j = 0; j < kParts; ++j) {
-      const V32 value = hn::LoadU(d, z + i + j * kVectorLanes);
-      sum.part[j] = hn::Add(sum.part[j], exp(hn::Sub(value, base)));
-    }
-  }
-  if (i < n) {
-    HWY_ALIGN float rest[kVirtualLanes];
-    std::fill(rest, rest + kVirtualLanes, maximum - 1000.0F);  // e^-1000 is 0
-    std::memcpy(rest, z + i, (n - i) * sizeof(float));
-    for (size_t j = 0; j < kParts; ++j) {
-      const V32 value = hn::Load(d, rest + j * kVectorLanes);
-      sum.part[j] = hn::Add(sum.part[j], exp(hn::Sub(value, base)));
-    }
-  }
-  return sum_of_lanes(sum);
+void cap(float* z, size_t n, float softcap) {
+  for (size_t i = 0; i < n; i += kVectorLanes) store_n(soft_cap(load_n(z + i, n - i), softcap), z + i, n - i);
 }
 
-SoftmaxSum softmax_sum(const float* z, size_t n) {
-  constexpr size_t kBlock = kVocabularyBlock;
-  SoftmaxSum total{z[0], 0};
-  for (size_t i = 0; i < n; i += kBlock) {
-    const size_t count = std::min(kBlock, n - i);
-    const float maximum = maximum_of(z + i, count);
-    const double sum = sum_of_exp(z + i, count, maximum);
-    if (maximum > total.maximum) {
-      total.sum = total.sum * det_exp(static_cast<double>(total.maximum) - maximum) + sum;
-      total.maximum = maximum;
-    } else {
-      total.sum += sum * det_exp(static_cast<double>(maximum) - total.maximum);
-    }
-  }
-  return total;
-}
-
-// z[i] = factor·e^(z[i] - maximum).
-void scaled_softmax(float* z, size_t n, float maximum, float factor) {
+// z[i] = factor·e^(z[i] - maximum), times the slope of the soft cap where there is one: z[i] are then capped
+// logits.
+void scaled_softmax(float* z, size_t n, float maximum, float factor, float softcap) {
   const F32 d;
   for (size_t i = 0; i < n; i += kVectorLanes) {
-    const V32 weight = exp(hn::Sub(load_n(z + i, n - i), hn::Set(d, maximum)));
-    store_n(hn::Mul(weight, hn::Set(d, factor)), z + i, n - i);
+    const V32 value = load_n(z + i, n - i);
+    V32 weight = hn::Mul(exp(hn::Sub(value, hn::Set(d, maximum))), hn::Set(d, factor));
+    if (softcap > 0) weight = hn::Mul(weight, soft_cap_slope(value, softcap));
+    store_n(weight, z + i, n - i);
   }
 }
 
@@ -92,7 +52,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace retro::device::cpu {
 
-HWY_EXPORT(softmax_sum);
+HWY_EXPORT(cap);
+HWY_EXPORT(scale);
 HWY_EXPORT(scaled_softmax);
 
 namespace {
@@ -126,20 +87,35 @@ int32_t next_chunk(std::span<const Query> queries, int32_t begin, int32_t limit,
 // Log-probabilities of a row's queries; in backward mode its logits become their gradient.
 void finish_row(const HeadArgs& args, const PassArgs& pass, const QueriedRow& queried, float* z) {
   const auto vocabulary = static_cast<size_t>(args.w.rows);
-  const SoftmaxSum softmax = HWY_DYNAMIC_DISPATCH(softmax_sum)(z, vocabulary);
+  if (args.softcap > 0) HWY_DYNAMIC_DISPATCH(cap)(z, vocabulary, args.softcap);
+  if (pass.head_mode == HeadMode::sample) {
+    const auto i = static_cast<size_t>(queried.begin);
+    const Drawn drawn = draw_token(z, vocabulary, pass.draws[i]);
+    pass.sampled[i] = drawn.token;
+    pass.logprobs[i] = drawn.logprob;
+    return;
+  }
+  if (pass.inverse_temperature != 1) HWY_DYNAMIC_DISPATCH(scale)(z, vocabulary, pass.inverse_temperature);
+  const SoftmaxSum softmax = softmax_of(z, vocabulary);
   const double lse = softmax.maximum + det_log(softmax.sum);
   for (int32_t q = queried.begin; q < queried.end; ++q) {
     const auto i = static_cast<size_t>(q);
     pass.logprobs[i] = static_cast<float>(z[pass.queries[i].token] - lse);
   }
   if (pass.head_mode == HeadMode::score) return;
+  // The cap of logits that were divided by the temperature.
+  const float softcap = args.softcap * pass.inverse_temperature;
   double total = 0;
   for (int32_t q = queried.begin; q < queried.end; ++q) total += pass.dlogprobs[static_cast<size_t>(q)];
   HWY_DYNAMIC_DISPATCH(scaled_softmax)
-  (z, vocabulary, softmax.maximum, static_cast<float>(-total / softmax.sum));
+  (z, vocabulary, softmax.maximum, static_cast<float>(-total * pass.inverse_temperature / softmax.sum),
+   softcap);
   for (int32_t q = queried.begin; q < queried.end; ++q) {
     const auto i = static_cast<size_t>(q);
-    z[pass.queries[i].token] += pass.dlogprobs[i];
+    const double logit = pass.logprobs[i] + lse;
+    const double slope = softcap > 0 ? 1 - (logit / softcap) * (logit / softcap) : 1;
+    z[pass.queries[i].token] +=
+        static_cast<float>(static_cast<double>(pass.dlogprobs[i]) * pass.inverse_temperature * slope);
   }
 }
 
@@ -199,7 +175,7 @@ void run_chunk(const HeadArgs& args, const PassArgs& pass, const Chunk& chunk, W
       finish_row(args, pass, chunk.rows[static_cast<size_t>(i)], args.logits.f32() + i * args.logits.stride);
     }
   });
-  if (pass.head_mode == HeadMode::score) return;
+  if (pass.head_mode != HeadMode::backward) return;
   input_gradient(args, chunk.count, workspace);
   for (int32_t i = 0; i < chunk.count; ++i) {
     std::memcpy(args.dh.f32() + chunk.rows[static_cast<size_t>(i)].row * args.dh.stride,

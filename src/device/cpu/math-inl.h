@@ -54,6 +54,20 @@ HWY_INLINE SigmoidPair sigmoid(V32 x) {
   return {hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.0F)), inverse), hn::Mul(e, inverse)};
 }
 
+/// cap·tanh(x / cap), within a few ulp of cap.
+HWY_INLINE V32 soft_cap(V32 x, float cap) {
+  const F32 d;
+  const V32 twice = sigmoid(hn::Mul(x, hn::Set(d, 2.0F / cap))).sigmoid;
+  return hn::MulAdd(twice, hn::Set(d, 2.0F * cap), hn::Set(d, -cap));
+}
+
+/// The derivative of soft_cap where its value is `capped`.
+HWY_INLINE V32 soft_cap_slope(V32 capped, float cap) {
+  const F32 d;
+  const V32 ratio = hn::Mul(capped, hn::Set(d, 1.0F / cap));
+  return hn::NegMulAdd(ratio, ratio, hn::Set(d, 1.0F));
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace retro::device::cpu
 HWY_AFTER_NAMESPACE();

@@ -61,6 +61,49 @@ struct PlainArgs {
   int64_t ldy;
 };
 
+#if HWY_TARGET != HWY_SCALAR
+
+using Quad = hn::FixedTag<float, 4>;
+
+/// Lanes i, i + 4, i + 8 and i + 12 added as sum_of_lanes adds them.
+HWY_INLINE hn::Vec<Quad> sum_to_quad(const V32 (&parts)[kParts]) {
+  const Quad d;
+  HWY_ALIGN float lanes[kVirtualLanes];
+  for (size_t part = 0; part < kParts; ++part) hn::Store(parts[part], F32(), lanes + part * kVectorLanes);
+  const auto even = hn::Add(hn::Load(d, lanes), hn::Load(d, lanes + 8));
+  return hn::Add(even, hn::Add(hn::Load(d, lanes + 4), hn::Load(d, lanes + 12)));
+}
+
+/// to[c] = the sum of the lanes of sums[c], bit for bit sum_of_lanes.
+HWY_INLINE void store_four_sums(const V32 (&sums)[4][kParts], float* to) {
+  const Quad d;
+  hn::Vec<Quad> v[4];
+  for (int c = 0; c < 4; ++c) v[c] = sum_to_quad(sums[c]);
+  for (int round = 0; round < 2; ++round) {
+    const hn::Vec<Quad> w[4] = {v[0], v[1], v[2], v[3]};
+    for (int i = 0; i < 2; ++i) {
+      v[2 * i] = hn::InterleaveLower(d, w[i], w[i + 2]);
+      v[2 * i + 1] = hn::InterleaveUpper(d, w[i], w[i + 2]);
+    }
+  }
+  hn::StoreU(hn::Add(hn::Add(v[0], v[2]), hn::Add(v[1], v[3])), d, to);
+}
+
+#endif
+
+/// to[c] = the sum of the lanes of sums[c].
+template <int kColumns>
+HWY_INLINE void store_sums(const V32 (&sums)[kColumns][kParts], float* to) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (kColumns == 4) return store_four_sums(sums, to);
+#endif
+  for (int c = 0; c < kColumns; ++c) {
+    Lanes16 lanes;
+    for (size_t part = 0; part < kParts; ++part) lanes.part[part] = sums[c][part];
+    to[c] = sum_of_lanes(lanes);
+  }
+}
+
 /// y[kRows, kColumns] of as many rows of X and of W.
 template <class Load, int kRows, int kColumns>
 void plain_tile(const PlainArgs& args) {
@@ -105,14 +148,7 @@ void plain_tile(const PlainArgs& args) {
     if (left > 0) step(whole, part, static_cast<size_t>(left));
   }
   HWY_UNROLL(4)
-  for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(4)
-    for (int c = 0; c < kColumns; ++c) {
-      Lanes16 lanes;
-      for (size_t part = 0; part < kParts; ++part) lanes.part[part] = sum[r][c][part];
-      args.y[r * args.ldy + c] = sum_of_lanes(lanes);
-    }
-  }
+  for (int r = 0; r < kRows; ++r) store_sums<kColumns>(sum[r], args.y + r * args.ldy);
 }
 
 using PlainTile = void (*)(const PlainArgs&);

@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "device/cpu/convert_row.h"
+#include "device/cpu/head_rows.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/linear.h"
 #include "tensor/dtype.h"
@@ -128,6 +129,10 @@ struct Check {
     return fmt::format("zeros of type {}; F32, F16 or BF16 is needed", tensor::dtype_name(a.to.dtype));
   }
   Reason operator()(const HeadArgs& a) const {
+    if (a.w.rows > kMaxVocabularyBlocks * kVocabularyBlock) {
+      return fmt::format("a vocabulary of {} words; at most {} are possible", a.w.rows,
+                         kMaxVocabularyBlocks * kVocabularyBlock);
+    }
     return first_of({need_weight("head", a.w),
                      need_f32("head", {&a.h, &a.dh, &a.gathered, &a.dgathered, &a.logits}),
                      a.fast ? need_quantized("head", a.w, a.gathered8) : std::nullopt});
