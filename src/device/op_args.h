@@ -65,6 +65,9 @@ struct Segment {
   int32_t row_begin = 0;       // its rows in this pass, [row_begin, row_end)
   int32_t row_end = 0;
   int32_t row_position = 0;  // position of the token in row_begin
+  /// Its one row is the last of a sequence that is being sampled; with AttentionArgs::fast such rows have a
+  /// kernel, and bits, of their own.
+  bool decoded = false;
 };
 
 /// A request for the log-probability of `token` as the successor of row `row`.

@@ -29,7 +29,7 @@ struct DecodeScratch {
 static_assert(sizeof(DecodeScratch) <= sizeof(AttentionScratch));
 
 inline bool is_lone(const Segment& segment) {
-  return segment.row_end - segment.row_begin == 1;
+  return segment.decoded && segment.row_end - segment.row_begin == 1;
 }
 
 /// Calls visit(heads) for this worker's share of the heads of lone rows: contiguous, and balanced by the
