@@ -37,6 +37,9 @@ struct GenerateBench {
   int64_t prompt_tokens = 512;
   int64_t new_tokens = 64;
   std::vector<int64_t> sequences = {1, 16};
+  bool exact = false;        // the training forward's products, else those of EngineOptions::fast_activations
+  int64_t adapter_rank = 0;  // of a random adapter of all linear layers; 0: none
+  bool by_operation = false;
 };
 
 /// Prefill and greedy decoding, of each number of sequences at once.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/random.h"
 #include "bench/commands.h"
 #include "bench/peak.h"
+#include "bench/timed_device.h"
 #include "engine/engine.h"
 
 namespace retro::bench {
@@ -90,21 +92,34 @@ double forward_operations(const model::Model& model) {
   return 2 * weights;
 }
 
+/// On all linear layers; nothing where `rank` is 0.
+std::optional<model::Adapter> random_adapter(const model::Model& model, int64_t rank) {
+  if (rank == 0) return std::nullopt;
+  const std::vector<std::string> all = {"auto"};
+  model::Adapter adapter = model::make_adapter(
+      model::choose_targets(model, all, static_cast<int32_t>(rank), 16.0F, tensor::DType::F16), 1);
+  const RandomStream random(2, "bench");
+  for (size_t i = 0; i < adapter.weights.size(); ++i) adapter.weights[i] = 0.02F * (random.uniform(i) - 0.5F);
+  return adapter;
+}
+
 }  // namespace
 
 nlohmann::ordered_json run_generate(const GenerateBench& o) {
   const model::Model model(o.model);
-  const auto device = device::make_cpu_device(o.threads);
-  nlohmann::ordered_json json;
+  TimedDevice device(device::make_cpu_device(o.threads));
+  const std::optional<model::Adapter> adapter = random_adapter(model, o.adapter_rank);
+  nlohmann::ordered_json json = {{"products", o.exact ? "exact" : "fast"}, {"adapter_rank", o.adapter_rank}};
   for (const int64_t sequences : o.sequences) {
     engine::EngineOptions options;
     options.train = false;
     options.micro_batch = static_cast<int32_t>(std::max(sequences, std::min<int64_t>(128, o.prompt_tokens)));
     options.set_rows = static_cast<int32_t>(sequences * (o.prompt_tokens + o.new_tokens + 1));
     options.head_chunk_rows = sequences;
-    engine::EnginePlan plan = engine::plan_engine(model, nullptr, options);
+    options.fast_activations = !o.exact;
+    engine::EnginePlan plan = engine::plan_engine(model, adapter ? &adapter->layout : nullptr, options);
     const int64_t kv = std::ranges::find(plan.parts, "keys and values", &engine::MemoryPart::name)->bytes;
-    engine::Engine engine(*device, nullptr, std::move(plan));
+    engine::Engine engine(device, adapter ? &*adapter : nullptr, std::move(plan));
     Batch batch(engine, o, sequences, model.hyperparameters().vocabulary);
     batch.prefill(options.micro_batch);  // reads the weights into memory
     const double peak = fma_peak_of(o.threads, 0.1);
@@ -112,6 +127,7 @@ nlohmann::ordered_json run_generate(const GenerateBench& o) {
     const double start = wall_seconds();
     batch.prefill(options.micro_batch);
     const double prefilled = wall_seconds();
+    device.clear();
     for (int64_t i = 0; i < o.new_tokens; ++i) batch.decode();
     const double prefill = static_cast<double>(sequences * o.prompt_tokens) / (prefilled - start);
     const double decode = static_cast<double>(sequences * o.new_tokens) / (wall_seconds() - prefilled);
@@ -123,6 +139,11 @@ nlohmann::ordered_json run_generate(const GenerateBench& o) {
         "{:3} sequences: prefill {:.1f} tok/s ({:.1f} % of the FMA peak), decode {:.1f} tok/s ({:.1f} % of "
         "the read bandwidth)\n",
         sequences, prefill, 100 * prefill_share, decode, 100 * decode_share);
+    if (o.by_operation) {
+      for (const auto& [name, seconds] : device.times())
+        fmt::print("    {:12} {:6.1f} %\n", name,
+                   100 * seconds * decode / static_cast<double>(sequences * o.new_tokens));
+    }
     json["rows"].push_back({{"sequences", sequences},
                             {"prefill_tokens_per_second", prefill},
                             {"decode_tokens_per_second", decode},

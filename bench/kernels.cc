@@ -3,8 +3,11 @@
 //   retrograd-bench kernels [--filter TEXT] [--target NAME]
 //
 // TEXT: a part of "model format direction", as "gemma Q6_K back". NAME: an instruction set, as AVX2.
+// "fast" are the products of sampling, whose integer sums can pass the peak of f32.
 // The peak is measured in turn with each kernel, by the thread's processor time; the share is the median of
 // the ratios. Weights rotate among copies larger than a core's caches.
+#include "device/cpu/kernels.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +22,7 @@
 #include "base/thread_pool.h"
 #include "bench/commands.h"
 #include "bench/peak.h"
+#include "device/cpu/fast_product.h"
 #include "device/cpu/linear.h"
 #include "device/device.h"
 #include "tests/support/cpu_targets.h"
@@ -59,13 +63,16 @@ constexpr std::array kShapes = {
 constexpr std::array<int64_t, 5> kRows = {1, 8, 64, 256, 512};
 constexpr int64_t kMostWeights = 64 << 20;  // bytes of all copies; a vocabulary is cut to fit
 
-enum class Direction { forward, back, gradient };
-constexpr std::array kDirections = {Direction::forward, Direction::back, Direction::gradient};
+enum class Direction { forward, fast, back, gradient };
+constexpr std::array kDirections = {Direction::forward, Direction::fast, Direction::back,
+                                    Direction::gradient};
 
 const char* name_of(Direction direction) {
   switch (direction) {
     case Direction::forward:
       return "forward";
+    case Direction::fast:
+      return "fast";
     case Direction::back:
       return "back";
     default:
@@ -87,6 +94,12 @@ class Bench {
     y_ = memory_ + (most * shape_.in + 1023) / 1024 * 1024;
     fill(x_, most * shape_.in);
     fill(y_, most * shape_.out);
+    if (direction != Direction::fast || tensor::dtype_info(shape.dtype).block_elements == 1) return;
+    const int64_t cols = device::quantized_columns(shape_.in);
+    x8_ = {y_ + (most * shape_.out + 15) / 16 * 16, cols, cols, DType::F32};
+    device::PassArgs all;
+    all.rows = static_cast<int32_t>(most);
+    device::cpu::quantize({{x_, shape_.in, shape_.in, DType::F32}, x8_}, all, pool_);
   }
   ~Bench() { device_->release(memory_, bytes_of_activations()); }
   Bench(const Bench&) = delete;
@@ -102,6 +115,9 @@ class Bench {
                               shape_.dtype};
     if (direction_ == Direction::forward) {
       device::cpu::product_nt(x_, w.cols, rows, w, y_, w.rows, false, workspace_);
+    } else if (direction_ == Direction::fast) {
+      const device::Matrix x = {x_, w.cols, w.cols, DType::F32};
+      device::cpu::fast_product(x, x8_, rows, w, {y_, w.rows, w.rows, DType::F32}, workspace_);
     } else if (direction_ == Direction::back) {
       device::cpu::product_nn(y_, w.rows, rows, w, x_, w.cols, false, workspace_);
     } else {
@@ -134,7 +150,8 @@ class Bench {
 
  private:
   size_t bytes_of_activations() const {
-    const int64_t floats = kRows.back() * (shape_.in + shape_.out) + 1024;
+    const int64_t floats =
+        kRows.back() * (shape_.in + shape_.out + device::quantized_columns(shape_.in)) + 2048;
     return static_cast<size_t>(std::max<int64_t>(floats * 4, 16 << 20));
   }
   static void fill(float* values, int64_t count) {
@@ -151,6 +168,7 @@ class Bench {
   float* memory_ = nullptr;
   float* x_ = nullptr;
   float* y_ = nullptr;
+  device::Matrix x8_;  // the rows of x for the fast product, where weights have blocks
   ThreadPool pool_{1};
   device::cpu::Workspace workspace_{pool_};
 };

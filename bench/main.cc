@@ -66,6 +66,7 @@ int run(int argc, char** argv) {
   step->add_option("--json", json, "also write the figures to this file");
 
   bench::GenerateBench generate;
+  bool fast = true;
   generate.threads = default_threads();
   CLI::App* decode = app.add_subcommand("generate", "prefill and decoding");
   add_model(*decode, generate.model, generate.threads);
@@ -74,6 +75,13 @@ int run(int argc, char** argv) {
   decode->add_option("--sequences", generate.sequences, "how many at once, as 1,16")
       ->delimiter(',')
       ->check(CLI::Range(1, 256));
+  decode->add_flag("--fast,!--exact", fast,
+                   "activations in 8 bits (the default), or the training forward's own bits");
+  decode
+      ->add_option("--adapter-rank", generate.adapter_rank,
+                   "of a random adapter of all linear layers; 0: none")
+      ->check(CLI::Range(0, 4096));
+  decode->add_flag("--by-operation", generate.by_operation, "where the time of decoding goes");
   decode->add_option("--json", json, "also write the figures to this file");
 
   bench::TokenizeBench tokenize;
@@ -92,6 +100,7 @@ int run(int argc, char** argv) {
   if (kernels->parsed()) return write(bench::run_kernels(filter, target), 1, json);
   if (tokens->parsed()) return write(bench::run_tokenize(tokenize), 1, json);
   if (step->parsed()) return write(bench::run_train(train), train.threads, json);
+  generate.exact = !fast;
   return write(bench::run_generate(generate), generate.threads, json);
 }
 

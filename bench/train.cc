@@ -20,7 +20,7 @@ std::vector<std::pair<std::string, double>> TimedDevice::times() const {
   static constexpr std::array kNames = {
       "embed",    "rms_norm",  "rms_norm_back",  "linear",       "linear_back", "weight_grad", "rope",
       "kv_store", "attention", "attention_back", "kv_load_grad", "gated",       "gated_back",  "add",
-      "split",    "copy",      "zero",           "head",         "optimizer"};
+      "split",    "copy",      "zero",           "head",         "quantize",    "optimizer"};
   static_assert(kNames.size() == kOptimizer + 1);
   std::vector<std::pair<std::string, double>> times;
   for (size_t i = 0; i < kNames.size(); ++i) {

@@ -180,12 +180,12 @@ def kernels(programs, models, _):
 
 def generate(programs, models, _):
     rows = []
-    for model in models:
-        for row in programs.ours("generate", "--model", model)["rows"]:
-            rows.append([label(model), row["sequences"], f"{row['prefill_tokens_per_second']:.0f}",
+    for model, products in [(model, products) for model in models for products in ("fast", "exact")]:
+        for row in programs.ours("generate", "--model", model, "--" + products)["rows"]:
+            rows.append([label(model), products, row["sequences"], f"{row['prefill_tokens_per_second']:.0f}",
                          f"{100 * row['prefill_share_of_fma_peak']:.0f} %", f"{row['decode_tokens_per_second']:.0f}",
                          f"{100 * row['decode_share_of_read_bandwidth']:.0f} %", f"{row['kv_bytes'] / MIB:.1f}"])
-    return table(["model", "sequences", "prefill tokens/s", "of the FMA peak", "decode tokens/s",
+    return table(["model", "products", "sequences", "prefill tokens/s", "of the FMA peak", "decode tokens/s",
                   "of the read bandwidth", "K/V, MiB"], rows)
 
 

@@ -34,6 +34,25 @@ struct Weight {
   DType dtype = DType::F32;
 };
 
+/// 32 numbers of a row rounded to 8 bits: x ~ scale·values, scale = max|x| / 127, to nearest even. What a
+/// product needs of their sums goes with them. A row is cols / 32 of these.
+struct alignas(64) QuantizedGroup {
+  static constexpr int64_t kSize = 32;
+  int8_t values[kSize];     // -127 … 127
+  float scale;              // NaN where a number is not finite; 0 where all are tiny
+  float sum;                // scale·Σ values
+  float half_sums[2];       // of values 0 … 15 and 16 … 31
+  int32_t offset;           // -128·Σ values: what the products owe where weights are stored 128 higher
+  int32_t half_offsets[2];  // of values 0 … 15 and 16 … 31
+  int32_t unused;
+};
+static_assert(sizeof(QuantizedGroup) == 64);
+
+/// Columns of the F32 matrix that holds rows of `cols` numbers as QuantizedGroups; cols is a multiple of 32.
+constexpr int64_t quantized_columns(int64_t cols) {
+  return cols / QuantizedGroup::kSize * static_cast<int64_t>(sizeof(QuantizedGroup) / sizeof(float));
+}
+
 /// A run of consecutive positions of one sequence. Its tokens see the keys of its ancestors and its own keys
 /// up to themselves. Positions start at 0 in a root; a child starts where its parent ends.
 ///
@@ -46,6 +65,9 @@ struct Segment {
   int32_t row_begin = 0;       // its rows in this pass, [row_begin, row_end)
   int32_t row_end = 0;
   int32_t row_position = 0;  // position of the token in row_begin
+  /// Its one row is the last of a sequence that is being sampled; with AttentionArgs::fast such rows have a
+  /// kernel, and bits, of their own.
+  bool decoded = false;
 };
 
 /// A request for the log-probability of `token` as the successor of row `row`.
@@ -126,12 +148,26 @@ struct Lora {
 /// y = x·Wᵀ, and with LoRA u = x·Aᵀ, y += (scale·u)·Bᵗ. u [R, rank] is kept for the backward pass, already
 /// scaled. Every output is one chain of fused multiply-adds in the order of k, the base's before the
 /// adapter's. Where y.data is null only u is made.
+///
+/// With `fast` the base's product is another: weights in blocks take x rounded to 8 bits, from x8
+/// (QuantizeArgs), and each output is the chain over its groups of 32 or 16 weights
+/// fma(Σ q·values, d·scale, ·), then fma(minimum, sum, ·) where the type has one; plain weights (F32, F16,
+/// BF16) sum in 16 lanes along k. The adapter's term comes behind in either case. Still every output has the
+/// same bits in any batch.
 struct LinearArgs {
   Matrix x;
   Weight w;
   Matrix y;
   Lora lora;
   Matrix u;
+  bool fast = false;
+  Matrix x8 = {};  // no data where w has no blocks
+};
+
+/// out[r] = the rows of x as QuantizedGroups; out has quantized_columns(x.cols) columns.
+struct QuantizeArgs {
+  Matrix x;
+  Matrix out;
 };
 
 /// dx (+)= dy·W. With LoRA: du = scale · dy·B (into `du`, [R, rank]), dx += du·A,
@@ -184,10 +220,10 @@ struct KvStoreArgs {
   Matrix carry_v;
 };
 
-/// out = softmax(cap(scale · q·Kᵀ)) · V over the keys a row sees (with a window, positions > p − window only).
-/// cap(s) = softcap·tanh(s / softcap), or s where softcap is 0. lse [R, heads] is the log-sum-exp of the scores. Heads h share the key head h / (heads / kv_heads).
-/// Key tiles are cut at fixed positions of the sequence, so that a row's bits depend on its own sequence
-/// alone.
+/// out = softmax(cap(scale · q·Kᵀ)) · V over the keys a row sees (with a window, positions > p − window
+/// only). cap(s) = softcap·tanh(s / softcap), or s where softcap is 0. lse [R, heads] is the log-sum-exp of
+/// the scores. Heads h share the key head h / (heads / kv_heads). Key tiles are cut at fixed positions of the
+/// sequence, so that a row's bits depend on its own sequence alone.
 struct AttentionArgs {
   Matrix q;
   Matrix carry_k;
@@ -200,6 +236,8 @@ struct AttentionArgs {
   float scale = 1;
   int32_t window = 0;  // 0: none
   float softcap = 0;   // 0: none
+  /// A row that is alone in its segment sums in another order, in lanes along its head's elements.
+  bool fast = false;
 };
 
 /// The gradient of AttentionArgs by recomputation: dq is written; dk and dv [carry rows, kv_heads·head_dim]
@@ -275,11 +313,11 @@ struct ZeroArgs {
 /// The most rows of a head's chunk; more would be no faster.
 constexpr int32_t kMaxHeadChunkRows = 1024;
 
-/// logprob(row, token) = z[token] − logsumexp(z), z = cap(h[row]·Wᵀ) / temperature, cap as in AttentionArgs. Rows that carry a query are
-/// gathered in chunks of `chunk_rows`, at most kMaxHeadChunkRows; logits [chunk_rows, vocabulary] is all that
-/// is ever built of them. In HeadMode::backward dh[row] = Σ_q g_q · (W[token_q] − softmax(z)·W) / temperature
-/// over the row's queries, 0 for rows without. log-sum-exp runs over fixed blocks of the vocabulary, so no
-/// bit depends on chunk_rows.
+/// logprob(row, token) = z[token] − logsumexp(z), z = cap(h[row]·Wᵀ) / temperature, cap as in AttentionArgs.
+/// Rows that carry a query are gathered in chunks of `chunk_rows`, at most kMaxHeadChunkRows; logits
+/// [chunk_rows, vocabulary] is all that is ever built of them. In HeadMode::backward dh[row] = Σ_q g_q ·
+/// (W[token_q] − softmax(z)·W) / temperature over the row's queries, 0 for rows without. log-sum-exp runs
+/// over fixed blocks of the vocabulary, so no bit depends on chunk_rows.
 struct HeadArgs {
   Matrix h;
   Weight w;
@@ -288,12 +326,14 @@ struct HeadArgs {
   Matrix dgathered;  // [chunk_rows, in] scratch
   Matrix logits;     // [chunk_rows, vocabulary] scratch
   int32_t chunk_rows = 1;
-  float softcap = 0;  // 0: none
+  float softcap = 0;      // 0: none
+  bool fast = false;      // the product of LinearArgs::fast, without HeadMode::backward
+  Matrix gathered8 = {};  // [chunk_rows, quantized] scratch for it; no data where w has no blocks
 };
 
 using OpArgs =
     std::variant<EmbedArgs, RmsNormArgs, RmsNormBackArgs, LinearArgs, LinearBackArgs, WeightGradArgs,
                  RopeArgs, KvStoreArgs, AttentionArgs, AttentionBackArgs, KvLoadGradArgs, GatedArgs,
-                 GatedBackArgs, AddArgs, SplitArgs, CopyArgs, ZeroArgs, HeadArgs>;
+                 GatedBackArgs, AddArgs, SplitArgs, CopyArgs, ZeroArgs, HeadArgs, QuantizeArgs>;
 
 }  // namespace retro::device

@@ -36,6 +36,7 @@ EnginePlan plan_engine(const model::Model& model, const model::AdapterLayout* ad
   program.checkpoint_dtype = options.checkpoint_dtype;
   program.head_chunk_rows = std::min<int64_t>(options.head_chunk_rows, device::kMaxHeadChunkRows);
   program.keep_carry_gradients = several_passes;
+  program.fast_activations = options.fast_activations;
   const int32_t context = options.context > 0 ? options.context : plan.options.set_rows;
   model::ModelGraph built = model.build_graph(adapter, plan.options.set_rows, context);
   plan.program = graph::make_program(built.graph, program);

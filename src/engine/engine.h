@@ -32,6 +32,8 @@ struct EngineOptions {
   int64_t head_chunk_rows = 64;
   int32_t carry_rows = 0;  // rows of keys and values to keep; fewer than set_rows counts as it
   float temperature = 1;   // of log-probabilities and their gradient
+  /// Products of sampling: activations in 8 bits (device/op_args.h, LinearArgs::fast). Only without `train`.
+  bool fast_activations = false;
 };
 
 /// Bytes by part; `plan` prints it and the engine allocates exactly that.

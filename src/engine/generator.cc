@@ -20,6 +20,7 @@ EnginePlan plan_generator(const model::Model& model, const model::AdapterLayout*
   engine.context = options.context;
   engine.carry_rows = static_cast<int32_t>(options.pages * kPageRows);
   engine.kv_dtype = options.kv_dtype;
+  engine.fast_activations = options.fast;
   engine.head_chunk_rows = std::min<int64_t>(options.head_chunk_rows, options.concurrency);
   return plan_engine(model, adapter, engine);
 }
@@ -108,6 +109,8 @@ void Generator::add_rows(Id id, int32_t count) {
   const int32_t begin = state.table.rows();
   const int32_t end = begin + count;
   const size_t known = state.table.runs().size();
+  const bool draws = state.left > 0 && static_cast<size_t>(end) == state.tokens.size();
+  RETRO_CHECK(!draws || count == 1);
   int32_t parent = ancestors(state);
   state.table.extend(count);
   const auto runs = state.table.runs();
@@ -132,10 +135,11 @@ void Generator::add_rows(Id id, int32_t count) {
     own.row_begin = row;
     own.row_end = row + behind - from;
     own.row_position = from;
+    own.decoded = draws;
     parent = segment;
   }
   computed_ += count;
-  if (state.left == 0 || static_cast<size_t>(end) < state.tokens.size()) return;
+  if (!draws) return;
   const auto draw = state.options.first_draw + state.completion.tokens.size();
   queries_.push_back({static_cast<int32_t>(rows_tokens_.size()) - 1, 0});
   draws_.push_back({state.stream->uniform(draw),
@@ -160,7 +164,9 @@ bool Generator::step() {
     if (missing(id) == 1 && at(id).left > 0) add_rows(id, 1);
   }
   for (Id id = 0; id < states_.size() && room() > 0; ++id) {
-    if (missing(id) > 0) add_rows(id, std::min(missing(id), room()));
+    // The row that is drawn from stands alone, in the next pass, so that its bits do not depend on the cut.
+    const int32_t ready = missing(id) - (states_[id] && at(id).left > 0 ? 1 : 0);
+    if (ready > 0) add_rows(id, std::min(ready, room()));
   }
   if (rows_tokens_.empty()) return false;
   draw();

@@ -24,6 +24,7 @@ struct GeneratorOptions {
   int32_t context = 0;      // most tokens of a sequence
   int64_t pages = 0;        // of keys and values
   DType kv_dtype = DType::F16;
+  bool fast = false;  // products with activations in 8 bits (EngineOptions::fast_activations)
   int64_t head_chunk_rows = 16;
   std::vector<int32_t> end_tokens;  // any of them ends an answer
 };

@@ -85,7 +85,8 @@ void PassBuffers::add_rows(std::span<const Sequence> set, const Piece& piece) {
   }
   place.segment = static_cast<int32_t>(segments_.size());
   segments_.push_back({parent, place.position, piece.carry_begin, row_begin,
-                       static_cast<int32_t>(tokens_.size()), place.position + piece.begin});
+                       static_cast<int32_t>(tokens_.size()), place.position + piece.begin,
+                       piece.end - piece.begin == 1});
   const auto first = std::lower_bound(sequence.targets.begin(), sequence.targets.end(), piece.begin + 1);
   for (auto target = first; target != sequence.targets.end() && *target <= piece.end; ++target) {
     const auto query = static_cast<int32_t>(target - sequence.targets.begin());

@@ -178,7 +178,34 @@ void Backward::run() {
   }
 }
 
+namespace {
+
+bool has_blocks(const device::Weight& w) {
+  return tensor::dtype_info(w.dtype).block_elements > 1;
+}
+
+/// Appends the node with its fast product; rows of x in 8 bits are made once for all that read them, and
+/// numbered by x in `quantized`.
+void add_fast_linear(Node node, Program& program, std::vector<ValueId>& quantized) {
+  auto& linear = std::get<op::Linear>(node.operation);
+  linear.fast = true;
+  if (has_blocks(linear.w)) {
+    ValueId& x8 = quantized[static_cast<size_t>(node.in[0])];
+    if (x8 == kNone) {
+      program.values.push_back({"x8", device::quantized_columns(linear.w.cols), 0, DType::F32});
+      x8 = static_cast<ValueId>(program.values.size()) - 1;
+      program.nodes.push_back({op::Quantize{}, {node.in[0]}, {x8}});
+    }
+    node.in.push_back(x8);
+  }
+  program.nodes.push_back(std::move(node));
+}
+
+}  // namespace
+
 Program make_program(const Graph& graph, const ProgramOptions& options) {
+  RETRO_CHECK(!(options.backward && options.fast_activations));
+  std::vector<ValueId> quantized(graph.values.size(), kNone);
   Program program;
   program.values = graph.values;
   program.loras = graph.loras;
@@ -200,7 +227,13 @@ Program make_program(const Graph& graph, const ProgramOptions& options) {
       }
       ++layer;
     }
-    program.nodes.push_back(graph.nodes[i]);
+    if (options.fast_activations && std::holds_alternative<op::Linear>(graph.nodes[i].operation)) {
+      add_fast_linear(graph.nodes[i], program, quantized);
+    } else {
+      program.nodes.push_back(graph.nodes[i]);
+      auto* attention = std::get_if<op::Attention>(&program.nodes.back().operation);
+      if (attention != nullptr) attention->fast = options.fast_activations;
+    }
     if (std::holds_alternative<op::KvStore>(graph.nodes[i].operation))
       program.carry_end = program.nodes.size();
   }
@@ -213,10 +246,14 @@ Program make_program(const Graph& graph, const ProgramOptions& options) {
   const int64_t width = graph.head.cols;
   const int64_t chunk = options.head_chunk_rows;
   const ValueId dh = options.backward ? add("d.output", width, 0) : kNone;
-  program.nodes.push_back({op::Head{graph.head, static_cast<int32_t>(chunk), graph.head_softcap},
+  std::vector<ValueId> scratch = {dh, add("head.rows", width, chunk), add("d.head.rows", width, chunk),
+                                  add("logits", graph.head.rows, chunk)};
+  const bool fast = options.fast_activations;
+  if (fast && has_blocks(graph.head))
+    scratch.push_back(add("head.rows.x8", device::quantized_columns(width), chunk));
+  program.nodes.push_back({op::Head{graph.head, static_cast<int32_t>(chunk), graph.head_softcap, fast},
                            {graph.output},
-                           {dh, add("head.rows", width, chunk), add("d.head.rows", width, chunk),
-                            add("logits", graph.head.rows, chunk)}});
+                           std::move(scratch)});
   program.head_end = program.nodes.size();
   if (options.backward) Backward(graph, options, program, std::move(checkpoints), dh).run();
   return program;

@@ -42,9 +42,12 @@ struct RmsNormBack {  // x, dy [, dx where it accumulates] → dx
   bool accumulate = false;
 };
 /// `lora` numbers the low-rank term among the adapter's targets; -1 without one.
-struct Linear {  // x → y or kNone [, u]
+struct Linear {  // x [, x8 where it is fast and w has blocks] → y or kNone [, u]
   device::Weight w;
   int32_t lora = -1;
+  bool fast = false;
+};
+struct Quantize {  // x → x8
 };
 struct LinearBack {  // dy [, x, u] [, dx where it accumulates] → dx or kNone [, du]
   Linear forward;
@@ -69,6 +72,7 @@ struct Attention {  // q → out, lse
   float scale = 1;
   int32_t window = 0;
   float softcap = 0;
+  bool fast = false;
 };
 struct AttentionBack {  // q, out, lse, dout → dq, delta
   Attention forward;
@@ -98,10 +102,11 @@ struct Join {  // parts → whole
 };
 struct Copy {  // from → to
 };
-struct Head {  // h → dh or kNone, gathered, dgathered, logits
+struct Head {  // h → dh or kNone, gathered, dgathered, logits [, gathered8 where it is fast and w has blocks]
   device::Weight w;
   int32_t chunk_rows = 1;
   float softcap = 0;
+  bool fast = false;
 };
 
 }  // namespace op
@@ -109,7 +114,7 @@ struct Head {  // h → dh or kNone, gathered, dgathered, logits
 using Operation =
     std::variant<op::Embed, op::RmsNorm, op::RmsNormBack, op::Linear, op::LinearBack, op::Rope, op::KvStore,
                  op::Attention, op::AttentionBack, op::KvLoadGrad, op::ClearCarryGrad, op::Gated,
-                 op::GatedBack, op::Add, op::AddBias, op::Split, op::Join, op::Copy, op::Head>;
+                 op::GatedBack, op::Add, op::AddBias, op::Split, op::Join, op::Copy, op::Head, op::Quantize>;
 
 struct Node {
   Operation operation;

@@ -16,6 +16,8 @@ struct ProgramOptions {
   int64_t head_chunk_rows = 64;
   bool keep_carry_gradients =
       false;  // a set may take several passes: dK and dV of every layer outlive a pass
+  /// The products of LinearArgs::fast and HeadArgs::fast, AttentionArgs::fast; only without backward.
+  bool fast_activations = false;
 };
 
 struct Program {

@@ -24,6 +24,7 @@ struct RuleOf {
   const Rule& operator()(const op::Join&) const { return kJoinRule; }
   const Rule& operator()(const op::Copy&) const { return kCopyRule; }
   const Rule& operator()(const op::Head&) const { return kHeadRule; }
+  const Rule& operator()(const op::Quantize&) const { return kQuantizeRule; }
 };
 
 }  // namespace

@@ -49,6 +49,6 @@ const Rule& rule_of(const Node& node);
 
 extern const Rule kEmbedRule, kRmsNormRule, kRmsNormBackRule, kLinearRule, kLinearBackRule, kRopeRule,
     kKvStoreRule, kAttentionRule, kAttentionBackRule, kKvLoadGradRule, kClearCarryGradRule, kGatedRule,
-    kGatedBackRule, kAddRule, kAddBiasRule, kSplitRule, kJoinRule, kCopyRule, kHeadRule;
+    kGatedBackRule, kAddRule, kAddBiasRule, kSplitRule, kJoinRule, kCopyRule, kHeadRule, kQuantizeRule;
 
 }  // namespace retro::graph

@@ -16,6 +16,7 @@ engine::GeneratorOptions chat_generator(const ModelContext& context, int32_t ctx
   engine::GeneratorOptions options;
   options.batch = std::min(kPrefillRows, ctx);
   options.context = ctx;
+  options.fast = true;
   options.pages = engine::pages_of(ctx);
   options.end_tokens = context.tokenizer.vocabulary().eog_ids();
   return options;

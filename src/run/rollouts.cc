@@ -34,6 +34,7 @@ engine::GeneratorOptions generator_options(const Document& document, const Model
   options.context = static_cast<int32_t>(training.ctx);
   options.pages =
       engine::generation_pages(options.concurrency, answers, longest_prompt, sampling.max_new_tokens);
+  options.fast = training.fast_sampling_context;
   const bool exact = !training.fast_sampling_context && training.kv_dtype == CacheType::f32;
   options.kv_dtype = exact ? tensor::DType::F32 : tensor::DType::F16;
   options.end_tokens = context.tokenizer.vocabulary().eog_ids();

@@ -63,6 +63,7 @@ class Generation : public ::testing::TestWithParam<const char*> {
     options.context = kContext;
     options.pages = engine::generation_pages(concurrency, 5, 70, 80);
     options.end_tokens = {7, 8, 40};
+    options.fast = fast_;
     return options;
   }
 
@@ -74,6 +75,7 @@ class Generation : public ::testing::TestWithParam<const char*> {
     return result;
   }
 
+  bool fast_ = false;
   support::TempFolder folder_;
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<model::Model> model_;
@@ -91,11 +93,14 @@ void expect_equal(const std::vector<Completion>& a, const std::vector<Completion
 }
 
 TEST_P(Generation, DependsOnNothingElseInTheBatch) {
-  const auto alone = generate(1, 1, false);
-  for (const auto& [concurrency, batch] : {std::pair{1, 128}, {3, 7}, {16, 64}, {16, 300}}) {
-    for (const bool share : {true, false}) {
-      SCOPED_TRACE(testing::Message() << concurrency << " at once, batch " << batch << " shared " << share);
-      expect_equal(generate(concurrency, batch, share), alone);
+  for (const bool fast : {false, true}) {
+    fast_ = fast;
+    const auto alone = generate(1, 1, false);
+    for (const auto& [concurrency, batch] : {std::pair{1, 128}, {3, 7}, {16, 64}, {16, 300}}) {
+      for (const bool share : {true, false}) {
+        SCOPED_TRACE(testing::Message() << concurrency << " at once, batch " << batch << " shared " << share);
+        expect_equal(generate(concurrency, batch, share), alone);
+      }
     }
   }
 }

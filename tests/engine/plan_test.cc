@@ -51,6 +51,7 @@ class ToyPlan : public ::testing::TestWithParam<Case> {
             options.train = train;
             options.checkpoint_layers = stride;
             options.checkpoint_dtype = dtype;
+            options.fast_activations = !train && stride == 1;
             SCOPED_TRACE(fmt::format("{} micro_batch {} stride {} {}", target, micro_batch, stride,
                                      tensor::dtype_name(dtype)));
             check(engine::plan_engine(model, train ? &adapter : nullptr, options), adapter);

@@ -15,8 +15,14 @@ std::vector<int64_t> cpu_targets() {
   return targets;
 }
 
+std::vector<int64_t> fast_cpu_targets() {
+  std::vector<int64_t> targets = cpu_targets();
+  if ((hwy::SupportedTargets() & HWY_AVX3_DL) != 0) targets.insert(targets.begin(), HWY_AVX3_DL | HWY_AVX3);
+  return targets;
+}
+
 std::string cpu_target_name(int64_t target) {
-  return hwy::TargetName(target);
+  return hwy::TargetName(target & -target);
 }
 
 OnTarget::OnTarget(int64_t target) {

@@ -20,6 +20,7 @@ TestPass::TestPass(const std::vector<SegmentSpec>& specs, int32_t carry_gap) {
     }
     ends.push_back(segment.position_begin + spec.length);
     carry_size += spec.length + carry_gap;
+    segment.decoded = segment.row_end - segment.row_begin == 1;
     segments.push_back(segment);
   }
 }

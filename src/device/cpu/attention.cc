@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "base/det_math.h"
+#include "device/cpu/attention_decode.h"
 #include "device/cpu/attention_tiles-inl.h"
 #include "device/cpu/attention_tiles.h"
 #include "device/cpu/kernels.h"
@@ -145,8 +146,18 @@ void attention(const AttentionArgs& args, const PassArgs& pass, const Workers& w
   const auto run = HWY_DYNAMIC_DISPATCH(attention_block);
   workers.pool.run([&](int worker) {
     auto& scratch = *reinterpret_cast<AttentionScratch*>(workers.scratch_of(worker));
-    visit_lane_blocks(args, pass, 0, kAllTiles, worker, workers.pool.size(),
-                      [&](const LaneBlock& block) { run(args, pass, block, scratch); });
+    const int count = workers.pool.size();
+    if (!args.fast) {
+      visit_lane_blocks(args, pass, 0, kAllTiles, worker, count,
+                        [&](const LaneBlock& block) { run(args, pass, block, scratch); });
+      return;
+    }
+    visit_lane_blocks(
+        args, pass, 0, kAllTiles, worker, count,
+        [&](const LaneBlock& block) { run(args, pass, block, scratch); },
+        [](const Segment& segment) { return !is_lone(segment); });
+    auto& decode = *reinterpret_cast<DecodeScratch*>(workers.scratch_of(worker));
+    decode_lone_rows(args, pass, worker, count, decode);
   });
 }
 

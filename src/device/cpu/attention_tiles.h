@@ -76,15 +76,20 @@ int32_t segment_end(std::span<const Segment> segments, int32_t segment);
 /// True where `segment` is `ancestor` or descends from it.
 bool descends(std::span<const Segment> segments, int32_t segment, int32_t ancestor);
 
-/// Calls visit(block) for this worker's share of the lane blocks that see any of the tiles [first, end):
-/// contiguous, and balanced by the tiles they read.
-template <typename Visit>
+struct AnySegment {
+  bool operator()(const Segment&) const { return true; }
+};
+
+/// Calls visit(block) for this worker's share of the lane blocks that see any of the tiles [first, end), of
+/// the segments that are wanted(segment): contiguous, and balanced by the tiles they read.
+template <typename Visit, typename Wanted = AnySegment>
 void visit_lane_blocks(const AttentionArgs& args, const PassArgs& pass, int32_t first, int32_t end,
-                       int worker, int workers, Visit&& visit) {
+                       int worker, int workers, Visit&& visit, const Wanted& wanted = {}) {
   const int32_t group = args.heads / args.kv_heads;
   const auto each = [&](auto&& use) {
     for (int32_t s = 0; s < static_cast<int32_t>(pass.segments.size()); ++s) {
       const Segment& segment = pass.segments[static_cast<size_t>(s)];
+      if (!wanted(segment)) continue;
       const int32_t items = (segment.row_end - segment.row_begin) * group;
       for (int32_t kv_head = 0; kv_head < args.kv_heads; ++kv_head) {
         for (int32_t begin = 0; begin < items; begin += kBlockLanes) {

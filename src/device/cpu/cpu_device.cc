@@ -116,6 +116,7 @@ class CpuDevice final : public Device {
   void run_op(const CopyArgs& args, const PassArgs& pass) { cpu::copy(args, pass, pool_); }
   void run_op(const ZeroArgs& args, const PassArgs& pass) { cpu::zero(args, pass, pool_); }
   void run_op(const HeadArgs& args, const PassArgs& pass) { cpu::head(args, pass, workspace_); }
+  void run_op(const QuantizeArgs& args, const PassArgs& pass) { cpu::quantize(args, pass, pool_); }
 
   ThreadPool pool_;
   cpu::Workspace workspace_;

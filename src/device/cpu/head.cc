@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/det_math.h"
+#include "device/cpu/fast_product.h"
 #include "device/cpu/head_rows.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/linear.h"
@@ -149,6 +150,18 @@ void input_gradient(const HeadArgs& args, int32_t rows, Workspace& workspace) {
   }
 }
 
+// logits = gathered·Wᵀ.
+void make_logits(const HeadArgs& args, int32_t rows, Workspace& workspace) {
+  if (!args.fast) {
+    return product_nt(args.gathered.f32(), args.gathered.stride, rows, args.w, args.logits.f32(),
+                      args.logits.stride, false, workspace);
+  }
+  PassArgs all;
+  all.rows = rows;
+  if (args.gathered8.data != nullptr) quantize({args.gathered, args.gathered8}, all, workspace.pool());
+  fast_product(args.gathered, args.gathered8, rows, args.w, args.logits, workspace);
+}
+
 void run_chunk(const HeadArgs& args, const PassArgs& pass, const Chunk& chunk, Workspace& workspace) {
   ThreadPool& pool = workspace.pool();
   const auto bytes = static_cast<size_t>(args.w.cols) * sizeof(float);
@@ -156,8 +169,7 @@ void run_chunk(const HeadArgs& args, const PassArgs& pass, const Chunk& chunk, W
     std::memcpy(args.gathered.f32() + i * args.gathered.stride,
                 args.h.f32() + chunk.rows[static_cast<size_t>(i)].row * args.h.stride, bytes);
   }
-  product_nt(args.gathered.f32(), args.gathered.stride, chunk.count, args.w, args.logits.f32(),
-             args.logits.stride, false, workspace);
+  make_logits(args, chunk.count, workspace);
   pool.ranges(chunk.count, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       finish_row(args, pass, chunk.rows[static_cast<size_t>(i)], args.logits.f32() + i * args.logits.stride);

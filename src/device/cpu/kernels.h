@@ -40,6 +40,7 @@ void split(const SplitArgs& args, const PassArgs& pass, ThreadPool& pool) noexce
 void copy(const CopyArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept;
 void zero(const ZeroArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept;
 void head(const HeadArgs& args, const PassArgs& pass, Workspace& workspace) noexcept;
+void quantize(const QuantizeArgs& args, const PassArgs& pass, ThreadPool& pool) noexcept;
 
 double sum_of_squares(std::span<const float> values, ThreadPool& pool) noexcept;
 void adamw(const AdamWArgs& args, ThreadPool& pool) noexcept;

@@ -13,9 +13,9 @@
 #if HWY_ONCE
 #include <algorithm>
 #include <new>
-#include <tuple>
-#include <utility>
 
+#include "device/cpu/fast_product.h"
+#include "device/cpu/output_grid.h"
 #include "device/cpu/product.h"
 #include "device/cpu/scratch.h"
 
@@ -30,62 +30,11 @@ HWY_EXPORT(product_tn_part);
 
 namespace {
 
-/// The workers as a grid over the output. More workers down the rows means that each decodes the same weights
-/// again, which costs about what kDecodeRows rows of the product do.
-struct Grid {
-  int down = 1;
-  int across = 1;
-};
-
+/// Decoding a panel's weights costs about as much as so many rows of the product.
 constexpr int64_t kDecodeRows = 12;
-/// Workers part at whole tiles of the widest vectors, which are whole runs of quants too.
-constexpr int64_t kColumnGrain = 32;
 
-int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-Grid choose_grid(int64_t rows, int64_t columns, int64_t tile_height, int workers) {
-  const int64_t tiles = divide_up(rows, tile_height);
-  const int64_t strips = divide_up(columns, kColumnGrain);
-  Grid best;
-  int64_t best_cost = 0;
-  for (int down = 1; down <= workers && down <= tiles; ++down) {
-    const int across = static_cast<int>(std::min<int64_t>(workers / down, strips));
-    const int64_t cost = divide_up(strips, across) * (divide_up(tiles, down) * tile_height + kDecodeRows);
-    if (down == 1 || cost < best_cost) {
-      best = {down, across};
-      best_cost = cost;
-    }
-  }
-  return best;
-}
-
-/// Part `index` of `parts`, cut at multiples of `grain`.
-std::pair<int64_t, int64_t> cut(int64_t count, int64_t grain, int index, int parts) {
-  const int64_t blocks = divide_up(count, grain);
-  return {std::min(count, blocks * index / parts * grain),
-          std::min(count, blocks * (index + 1) / parts * grain)};
-}
-
-template <typename Work>
-void over_output(int64_t rows, int64_t columns, Workspace& workspace, Work&& work) {
-  if (rows <= 0 || columns <= 0) return;
-  const int64_t tile_height = HWY_DYNAMIC_DISPATCH(tile_rows)();
-  const Grid grid = choose_grid(rows, columns, tile_height, workspace.pool().size());
-  const auto part = [&](int worker) {
-    if (worker >= grid.down * grid.across) return;
-    OutputPart output;
-    std::tie(output.row_begin, output.row_end) = cut(rows, tile_height, worker / grid.across, grid.down);
-    std::tie(output.column_begin, output.column_end) =
-        cut(columns, kColumnGrain, worker % grid.across, grid.across);
-    work(output, workspace.scratch(worker));
-  };
-  if (grid.down * grid.across == 1) {
-    part(0);
-  } else {
-    workspace.pool().run(part);
-  }
+GridCosts grid_costs() {
+  return {HWY_DYNAMIC_DISPATCH(tile_rows)(), kDecodeRows};
 }
 
 Weight lora_weight(const void* data, const Lora& lora, int64_t cols) {
@@ -94,14 +43,14 @@ Weight lora_weight(const void* data, const Lora& lora, int64_t cols) {
 
 /// A·Wᵀ for the first `rows` rows of A.
 void run_nt(const ProductArgs& product, int64_t rows, Workspace& workspace) {
-  over_output(rows, product.w.rows, workspace, [&](const OutputPart& output, Scratch& scratch) {
+  over_output(rows, product.w.rows, grid_costs(), workspace, [&](const OutputPart& output, Scratch& scratch) {
     HWY_DYNAMIC_DISPATCH(product_nt_part)(product, output, scratch);
   });
 }
 
 /// A·W for the first `rows` rows of A.
 void run_nn(const ProductArgs& product, int64_t rows, Workspace& workspace) {
-  over_output(rows, product.w.cols, workspace, [&](const OutputPart& output, Scratch& scratch) {
+  over_output(rows, product.w.cols, grid_costs(), workspace, [&](const OutputPart& output, Scratch& scratch) {
     HWY_DYNAMIC_DISPATCH(product_nn_part)(product, output, scratch);
   });
 }
@@ -164,7 +113,7 @@ void product_tn(const float* a, int64_t lda, int64_t a_cols, const float* b, int
                 int64_t rows, float* c, int64_t ldc, Workspace& workspace) noexcept {
   if (rows <= 0) return;
   const TransposedArgs product = {a, lda, a_cols, b, ldb, rows, c, ldc};
-  over_output(1, b_cols, workspace, [&](const OutputPart& output, Scratch& scratch) {
+  over_output(1, b_cols, grid_costs(), workspace, [&](const OutputPart& output, Scratch& scratch) {
     HWY_DYNAMIC_DISPATCH(product_tn_part)(product, output, scratch);
   });
 }
@@ -174,12 +123,17 @@ void linear(const LinearArgs& args, int64_t rows, Workspace& workspace) noexcept
   const Matrix& y = args.y;
   const Lora& lora = args.lora;
   ProductArgs product = {x.f32(), x.stride, args.w, y.f32(), y.stride, false, {}};
-  if (lora.rank == 0) return run_nt(product, rows, workspace);
+  if (args.fast) fast_product(x, args.x8, rows, args.w, y, workspace);
+  if (lora.rank == 0) {
+    if (!args.fast) run_nt(product, rows, workspace);
+    return;
+  }
   product_nt(x.f32(), x.stride, rows, lora_weight(lora.a, lora, args.w.cols), args.u.f32(), args.u.stride,
              false, workspace);
   scale_rows(args.u, rows, lora.scale);
   if (y.data == nullptr) return;
   const Tail tail = {args.u.f32(), args.u.stride, lora_weight(lora.bt, lora, args.w.rows)};
+  if (args.fast) return run_nn({tail.a, tail.lda, tail.w, y.f32(), y.stride, true, {}}, rows, workspace);
   with_tail(
       product, tail, [&](const ProductArgs& part) { run_nt(part, rows, workspace); },
       [&](const ProductArgs& part) { run_nn(part, rows, workspace); });

@@ -37,6 +37,22 @@ Reason need_carry(const Matrix& carry) {
                      tensor::dtype_name(carry.dtype));
 }
 
+Reason need_quantized(const char* op, const Weight& w, const Matrix& x8) {
+  const tensor::DTypeInfo& info = tensor::dtype_info(w.dtype);
+  if (info.block_elements == 1) return std::nullopt;
+  if (w.cols % QuantizedGroup::kSize != 0) {
+    return fmt::format("fast {} with rows of {} weights; a multiple of {} is needed", op, w.cols,
+                       QuantizedGroup::kSize);
+  }
+  const int64_t cols = quantized_columns(w.cols);
+  if (x8.data != nullptr && x8.dtype == DType::F32 && x8.cols == cols && x8.stride % 16 == 0)
+    return std::nullopt;
+  return fmt::format(
+      "fast {} with a weight of type {} without rows in 8 bits; {} F32 columns, rows a multiple of "
+      "16 apart, are needed",
+      op, tensor::dtype_name(w.dtype), cols);
+}
+
 Reason need_lora(const Lora& lora) {
   if (lora.rank == 0 || lora.dtype == DType::F32 || lora.dtype == DType::F16) return std::nullopt;
   return fmt::format("an adapter of type {}; F16 or F32 is needed", tensor::dtype_name(lora.dtype));
@@ -68,7 +84,8 @@ struct Check {
   Reason operator()(const RmsNormArgs& a) const { return need_f32("rms_norm", {&a.x, &a.y}); }
   Reason operator()(const RmsNormBackArgs& a) const { return need_f32("rms_norm", {&a.x, &a.dy, &a.dx}); }
   Reason operator()(const LinearArgs& a) const {
-    return first_of({need_weight("linear", a.w), need_lora(a.lora), need_f32("linear", {&a.x, &a.y, &a.u})});
+    return first_of({need_weight("linear", a.w), need_lora(a.lora), need_f32("linear", {&a.x, &a.y, &a.u}),
+                     a.fast ? need_quantized("linear", a.w, a.x8) : std::nullopt});
   }
   Reason operator()(const LinearBackArgs& a) const {
     return first_of({need_weight("linear", a.w), need_lora(a.lora),
@@ -117,8 +134,20 @@ struct Check {
       return fmt::format("a vocabulary of {} words; at most {} are possible", a.w.rows,
                          kMaxVocabularyBlocks * kVocabularyBlock);
     }
-    return first_of(
-        {need_weight("head", a.w), need_f32("head", {&a.h, &a.dh, &a.gathered, &a.dgathered, &a.logits})});
+    return first_of({need_weight("head", a.w),
+                     need_f32("head", {&a.h, &a.dh, &a.gathered, &a.dgathered, &a.logits}),
+                     a.fast ? need_quantized("head", a.w, a.gathered8) : std::nullopt});
+  }
+  Reason operator()(const QuantizeArgs& a) const {
+    if (a.x.cols % QuantizedGroup::kSize != 0) {
+      return fmt::format("quantize of rows of {} numbers; a multiple of {} is needed", a.x.cols,
+                         QuantizedGroup::kSize);
+    }
+    if (a.out.cols != quantized_columns(a.x.cols) || a.out.stride % 16 != 0) {
+      return fmt::format("quantize to {} columns, rows {} apart; {}, a multiple of 16 apart, are needed",
+                         a.out.cols, a.out.stride, quantized_columns(a.x.cols));
+    }
+    return need_f32("quantize", {&a.x, &a.out});
   }
 };
 

@@ -9,8 +9,8 @@ namespace {
 device::AttentionArgs forward_args(const op::Attention& op, const Bindings& b, ValueId q, ValueId out,
                                    ValueId lse) {
   const CarryBuffers& carry = b.carries[static_cast<size_t>(op.carry)];
-  return {b.at(q),     carry.k,     carry.v,  b.at(out), b.at(lse), op.heads,
-          op.kv_heads, op.head_dim, op.scale, op.window, op.softcap};
+  return {b.at(q),     carry.k,     carry.v,  b.at(out), b.at(lse),  op.heads,
+          op.kv_heads, op.head_dim, op.scale, op.window, op.softcap, op.fast};
 }
 
 }  // namespace

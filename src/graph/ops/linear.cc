@@ -32,7 +32,9 @@ const Rule kLinearRule = {"linear", false,
                           },
                           [](const Node& node, const Bindings& b) -> device::OpArgs {
                             const auto& op = std::get<op::Linear>(node.operation);
-                            device::LinearArgs args{b.at(node.in[0]), op.w, b.at(node.out[0]), {}, {}};
+                            device::LinearArgs args{b.at(node.in[0]), op.w, b.at(node.out[0]), {}, {},
+                                                    op.fast,          {}};
+                            if (node.in.size() > 1) args.x8 = b.at(node.in[1]);
                             if (op.lora >= 0) {
                               args.lora = b.loras[static_cast<size_t>(op.lora)].lora;
                               args.u = b.at(node.out[1]);
@@ -59,5 +61,11 @@ const Rule kLinearBackRule = {"linear_back", false, nullptr, nullptr,
                                 }
                                 return args;
                               }};
+
+// Only what samples has it, so it has no gradient.
+const Rule kQuantizeRule = {"quantize", false, nullptr, nullptr,
+                            [](const Node& node, const Bindings& b) -> device::OpArgs {
+                              return device::QuantizeArgs{b.at(node.in[0]), b.at(node.out[0])};
+                            }};
 
 }  // namespace retro::graph
