@@ -103,8 +103,7 @@ void TrainingRun::make(model::AdapterLayout layout, Probe* probe) {
   if (!given) adapter = model::make_adapter(std::move(layout), document.lora.seed);
   device = device::make_cpu_device(document.training.threads);
   if (probe != nullptr) device = probe->wrap(std::move(device));
-  optimizer =
-      std::make_unique<engine::Optimizer>(*device, optimizer_options(document),
+  optimizer = std::make_unique<engine::Optimizer>(*device, optimizer_options(document),
                                                   engine::parameters_of(adapter.layout));
 }
 
